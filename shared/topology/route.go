@@ -1,0 +1,53 @@
+package topology
+
+// Scope is an OAuth scope that a token may carry.
+type Scope string
+
+// The scopes.
+const (
+	ScopeHolds   Scope = "holds"   // an owner: makes, reads and cancels own holds
+	ScopeConfirm Scope = "confirm" // a trusted service: confirms holds it has been paid for
+	ScopeCatalog Scope = "catalog" // defines, prices, opens and closes slots
+	ScopeOperate Scope = "operate" // an operator: reads everything; also needs the operator group
+)
+
+// Route is one route of the HTTP API.
+type Route struct {
+	Method string
+	// Path in the gateway's own notation, with {names} for path parameters.
+	Path string
+	// Scopes lists the scopes of which a token must carry at least one. An empty
+	// list means that the route is public: it has no authorizer.
+	Scopes []Scope
+	// RequestsPerSecond and Burst are the route's throttle at the gateway.
+	RequestsPerSecond, Burst int
+	Function                 FunctionName
+}
+
+// Routes returns every HTTP route, in a fixed order. The OpenAPI document has the
+// same list; a test compares them. The caller owns the result.
+func Routes() []Route {
+	const (
+		readPerSecond, readBurst   = 1000, 500
+		writePerSecond, writeBurst = 500, 250
+	)
+	read := func(method, path string, scopes ...Scope) Route {
+		return Route{method, path, scopes, readPerSecond, readBurst, FunctionAPI}
+	}
+	write := func(method, path string, scopes ...Scope) Route {
+		return Route{method, path, scopes, writePerSecond, writeBurst, FunctionAPI}
+	}
+	return []Route{
+		read("GET", "/v1/health"),
+		read("GET", "/v1/openapi.json"),
+		read("GET", "/v1/availability"),
+		write("PUT", "/v1/slots/{slot_id}", ScopeCatalog),
+		write("PATCH", "/v1/slots/{slot_id}", ScopeCatalog),
+		read("GET", "/v1/slots/{slot_id}", ScopeCatalog, ScopeOperate),
+		write("POST", "/v1/holds", ScopeHolds),
+		read("GET", "/v1/holds", ScopeHolds, ScopeOperate),
+		read("GET", "/v1/holds/{hold_id}", ScopeHolds, ScopeConfirm, ScopeOperate),
+		write("POST", "/v1/holds/{hold_id}/confirm", ScopeConfirm),
+		write("POST", "/v1/holds/{hold_id}/cancel", ScopeHolds),
+	}
+}
