@@ -11,6 +11,11 @@ const (
 	ScopeOperate Scope = "operate" // an operator: reads everything; also needs the operator group
 )
 
+// Scopes returns every scope, in a fixed order. The caller owns the result.
+func Scopes() []Scope {
+	return []Scope{ScopeHolds, ScopeConfirm, ScopeCatalog, ScopeOperate}
+}
+
 // Route is one route of the HTTP API.
 type Route struct {
 	Method string

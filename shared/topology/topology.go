@@ -27,12 +27,34 @@ const (
 	ResourceTableStream      Resource = "table-stream"      // its change stream
 	ResourceEventBus         Resource = "event-bus"         // the EventBridge bus of ledger events
 	ResourceOutboxFailures   Resource = "outbox-failures"   // SQS: stream batches that the outbox gave up on
-	ResourceScheduleFailures Resource = "schedule-failures" // SQS: Scheduler ticks that could not be delivered
+	ResourceScheduleFailures Resource = "schedule-failures" // SQS: Scheduler ticks that were not delivered, or failed
+)
+
+// Resources returns every resource, in a fixed order. The caller owns the result.
+func Resources() []Resource {
+	return []Resource{
+		ResourceTable, ResourceTableIndexes, ResourceTableStream,
+		ResourceEventBus, ResourceOutboxFailures, ResourceScheduleFailures,
+	}
+}
+
+// Caller says who uses a grant. A test that compares the calls a function makes
+// with what it may do looks at the grants of CallerCode only.
+type Caller string
+
+// The callers.
+const (
+	// CallerCode is the function's own code.
+	CallerCode Caller = "code"
+	// CallerPlatform is the Lambda service, which polls the stream and sends to a
+	// failure destination under the function's role.
+	CallerPlatform Caller = "platform"
 )
 
 // Grant allows Actions (exact IAM action names, never a wildcard) on one resource.
 type Grant struct {
 	Resource Resource
+	Caller   Caller
 	Actions  []string
 }
 
@@ -48,6 +70,15 @@ const (
 	VariableOperatorGroup Variable = "HOLDFAST_OPERATOR_GROUP"   // the group whose members are operators
 	VariableSweepPage     Variable = "HOLDFAST_SWEEP_PAGE_ITEMS" // due holds read in one page
 )
+
+// Variables returns every environment variable, in a fixed order. The caller owns
+// the result.
+func Variables() []Variable {
+	return []Variable{
+		VariableStage, VariableTableName, VariableEventBusName,
+		VariableOperatorGroup, VariableSweepPage,
+	}
+}
 
 // HTTPTrigger starts a function for each request on one of Routes.
 type HTTPTrigger struct{}
@@ -69,6 +100,11 @@ type StreamTrigger struct {
 
 // ScheduleTrigger starts a function at a fixed rate. A missed tick is not made good
 // for long: the next one does its work.
+//
+// Retries and EventAgeMax hold twice, because the Scheduler only queues the call:
+// for its delivery to Lambda, and for Lambda's own attempts to run it, which are
+// two more within six hours if nothing else is said. Source:
+// https://docs.aws.amazon.com/lambda/latest/dg/with-eventbridge-scheduler.html
 type ScheduleTrigger struct {
 	Every              time.Duration
 	Retries            int
@@ -92,9 +128,12 @@ type Function struct {
 }
 
 const (
-	// IntegrationTimeout is what API Gateway waits for a function. The gateway's
-	// hard limit is 30 s; a client that got 503 there may meet a commit later, so
-	// everything below it must end earlier (case H8).
+	// IntegrationTimeoutLimit is API Gateway's hard limit for an HTTP API. Source:
+	// https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html
+	IntegrationTimeoutLimit = 30 * time.Second
+	// IntegrationTimeout is what API Gateway waits for a function. A client that
+	// got 503 there may meet a commit later, so everything below it must end
+	// earlier (case H8).
 	IntegrationTimeout = 29 * time.Second
 	// APITimeout is the Lambda time-out of the api function. It stands between the
 	// database budget and IntegrationTimeout.
@@ -114,11 +153,11 @@ func Functions() []Function {
 			Timeout:     APITimeout,
 			Variables:   []Variable{VariableStage, VariableTableName, VariableOperatorGroup},
 			Grants: []Grant{
-				{ResourceTable, []string{
+				{ResourceTable, CallerCode, []string{
 					"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem",
 					"dynamodb:UpdateItem", "dynamodb:ConditionCheckItem",
 				}},
-				{ResourceTableIndexes, []string{"dynamodb:Query"}},
+				{ResourceTableIndexes, CallerCode, []string{"dynamodb:Query"}},
 			},
 			HTTP: &HTTPTrigger{},
 		},
@@ -130,8 +169,9 @@ func Functions() []Function {
 			ReservedConcurrency: 2,
 			Variables:           []Variable{VariableStage, VariableTableName, VariableSweepPage},
 			Grants: []Grant{
-				{ResourceTable, []string{"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}},
-				{ResourceTableIndexes, []string{"dynamodb:Query"}},
+				{ResourceTable, CallerCode, []string{"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}},
+				{ResourceTableIndexes, CallerCode, []string{"dynamodb:Query"}},
+				{ResourceScheduleFailures, CallerPlatform, []string{"sqs:SendMessage"}},
 			},
 			Schedule: &ScheduleTrigger{
 				Every: time.Minute,
@@ -148,13 +188,14 @@ func Functions() []Function {
 			Timeout:     30 * time.Second,
 			Variables:   []Variable{VariableStage, VariableTableName, VariableEventBusName},
 			Grants: []Grant{
-				{ResourceTable, []string{"dynamodb:UpdateItem"}},
-				{ResourceTableStream, []string{
+				{ResourceTable, CallerCode, []string{"dynamodb:UpdateItem"}},
+				// Lambda refuses to create the mapping when one of the four is missing.
+				{ResourceTableStream, CallerPlatform, []string{
 					"dynamodb:DescribeStream", "dynamodb:GetRecords",
-					"dynamodb:GetShardIterator",
+					"dynamodb:GetShardIterator", "dynamodb:ListStreams",
 				}},
-				{ResourceEventBus, []string{"events:PutEvents"}},
-				{ResourceOutboxFailures, []string{"sqs:SendMessage"}},
+				{ResourceEventBus, CallerCode, []string{"events:PutEvents"}},
+				{ResourceOutboxFailures, CallerPlatform, []string{"sqs:SendMessage"}},
 			},
 			Stream: &StreamTrigger{
 				BatchRecordsMax:      100,
