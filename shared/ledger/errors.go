@@ -1,0 +1,88 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Code says what kind of answer an error is. Codes are part of the API: callers act
+// on them, so they are never renamed.
+type Code string
+
+// The codes. The first group refuses a command for a reason that the caller can
+// understand; the last group says that the ledger itself could not answer.
+const (
+	CodeInvalid           Code = "invalid_request"        // the request can never be carried out as it is
+	CodeSlotNotFound      Code = "slot_not_found"         // no such slot
+	CodeSlotClosed        Code = "slot_closed"            // the slot does not take holds now
+	CodeSlotFixed         Code = "slot_fixed"             // a part of the slot that can't be changed
+	CodeCapacityInUse     Code = "capacity_in_use"        // the capacity would fall below held + confirmed
+	CodeHoldNotFound      Code = "hold_not_found"         // no such hold, or not the caller's
+	CodeHoldNotActive     Code = "hold_not_active"        // the hold has ended or is over
+	CodeHoldNotDue        Code = "hold_not_due"           // an expiry came before the hold's release time
+	CodeInsufficientStock Code = "insufficient_stock"     // less is available than asked for
+	CodePriceChanged      Code = "price_changed"          // the quoted price is not the price
+	CodeQuantityOverLimit Code = "quantity_over_limit"    // more than the slot's policy allows in one hold
+	CodeReferenceUsed     Code = "payment_reference_used" // the payment has confirmed another hold
+	CodeKeyReused         Code = "idempotency_key_reused" // the key was used for another request
+	CodeBusy              Code = "busy"                   // lost too many races; nothing was written
+	CodeUnavailable       Code = "unavailable"            // the store could not be reached; nothing was written
+	CodeOutcomeUnknown    Code = "outcome_unknown"        // it may have been written; ask again with the same key
+	CodeInternal          Code = "internal"               // a fault of ours
+)
+
+// Error is an answer that is not a success. Nothing was written, except where Code is
+// CodeOutcomeUnknown.
+type Error struct {
+	Code    Code
+	Message string // for people; says what to do
+	// Shortages names every short line when Code is CodeInsufficientStock.
+	Shortages []Shortage
+	// Prices names every slot whose price differs when Code is CodePriceChanged.
+	Prices []SlotPrice
+	// Slots names the slots that an answer is about, where neither of the above does.
+	Slots []SlotID
+	Cause error
+}
+
+// Shortage is one slot that has less than was asked for. What is left is not part of
+// it: the answer goes to callers who may not learn exact numbers.
+type Shortage struct {
+	Slot      SlotID
+	Requested Units
+}
+
+// SlotPrice is the price that a slot has now.
+type SlotPrice struct {
+	Slot  SlotID
+	Price Money
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", e.Code, e.Message)
+	if e.Cause != nil {
+		fmt.Fprintf(&b, ": %v", e.Cause)
+	}
+	return b.String()
+}
+
+// Unwrap gives the cause, if there is one.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// CodeOf is the code of err, or CodeInternal for an error without one. It is "" for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return CodeInternal
+}
+
+func errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,262 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Limits of a hold.
+const (
+	// LinesMax bounds the lines of a hold, after lines of the same slot are added up.
+	LinesMax = 50
+	// StockActionsMax bounds the stock items that one hold takes from. With the hold,
+	// its event, its idempotency record and room for quotas and uniqueness records, a
+	// transaction stays under 100 actions, also when the hold ends (case F5).
+	StockActionsMax = 80
+)
+
+// Status is where a hold is in its life.
+type Status string
+
+// The statuses. A hold leaves HELD once, to one of the other three, and none of them
+// ever goes back.
+const (
+	StatusHeld      Status = "HELD"      // promised; the units are out of available
+	StatusConfirmed Status = "CONFIRMED" // sold
+	StatusCanceled  Status = "CANCELED"  // given up; the units are available again
+	StatusExpired   Status = "EXPIRED"   // over; the units are available again
+)
+
+// Hold is a promise of units to one owner until ReleaseAt.
+type Hold struct {
+	ID        HoldID
+	Owner     OwnerID
+	Status    Status
+	Lines     []Line // one per slot, ordered by slot
+	CreatedAt time.Time
+	// ExpiresAt is what the user sees.
+	ExpiresAt time.Time
+	// ReleaseAt is when the hold is over: at ReleaseAt or later no confirm succeeds.
+	ReleaseAt time.Time
+	// GraceFor is how much a started payment may move ReleaseAt, fixed at creation.
+	GraceFor time.Duration
+	// PaymentReference is what a confirm rested on, if the shop named it.
+	PaymentReference PaymentReference
+	// EndedAt is when the hold left HELD; zero before.
+	EndedAt time.Time
+	Version Version
+}
+
+// Line is one slot in a hold, with the price that was quoted. Shards says which parts
+// of the slot's stock the quantity was taken from, and goes back to.
+type Line struct {
+	Slot      SlotID
+	Quantity  Units
+	UnitPrice Money
+	Shards    []Allocation
+}
+
+// Quote is one line as a caller asks for it: so many units at this unit amount. The
+// currency is the slot's own, never the caller's (case K3).
+type Quote struct {
+	Slot       SlotID
+	Quantity   Units
+	UnitAmount int64
+}
+
+// DueAt is when the sweep looks at the hold, and false once it has ended.
+func (h Hold) DueAt() (time.Time, bool) { return h.ReleaseAt, h.Status == StatusHeld }
+
+// StatusAt is the status that a reader is shown at now: a HELD hold whose time is over
+// reads as EXPIRED, swept or not.
+func (h Hold) StatusAt(now time.Time) Status {
+	if h.Status == StatusHeld && !now.Before(h.ReleaseAt) {
+		return StatusExpired
+	}
+	return h.Status
+}
+
+// Total is the sum over the lines at the quoted prices.
+func (h Hold) Total() Money {
+	var total Money
+	for _, line := range h.Lines {
+		total.Currency = line.UnitPrice.Currency
+		total.AmountMinor += line.UnitPrice.Times(line.Quantity).AmountMinor
+	}
+	return total
+}
+
+// NormalizeQuotes adds up quotes of the same slot and orders them by slot, so that two
+// requests that mean the same are the same (cases F1 and E4). It returns CodeInvalid
+// for a quantity or amount out of bounds, for two prices of one slot, and for none or
+// too many slots.
+func NormalizeQuotes(quotes []Quote) ([]Quote, error) {
+	bySlot := make(map[SlotID]Quote, len(quotes))
+	for _, q := range quotes {
+		switch {
+		case !ValidName(string(q.Slot)):
+			return nil, errorf(CodeInvalid, "slot_id must be 1 to %d characters of A-Z a-z 0-9 . _ : -", NameCharactersMax)
+		case q.Quantity < 1 || q.Quantity > QuantityPerLineMax:
+			return nil, errorf(CodeInvalid, "quantity must be 1 to %d", QuantityPerLineMax)
+		case q.UnitAmount < 0 || q.UnitAmount > AmountMinorMax:
+			return nil, errorf(CodeInvalid, "unit_amount must be 0 to %d", int64(AmountMinorMax))
+		}
+		sum, seen := bySlot[q.Slot]
+		if seen && sum.UnitAmount != q.UnitAmount {
+			return nil, errorf(CodeInvalid, "slot %s is quoted at two prices; quote one", q.Slot)
+		}
+		q.Quantity += sum.Quantity
+		if q.Quantity > QuantityPerLineMax {
+			return nil, errorf(CodeInvalid, "the quantity of slot %s adds up to more than %d", q.Slot, QuantityPerLineMax)
+		}
+		bySlot[q.Slot] = q
+		if len(bySlot) > LinesMax {
+			return nil, errorf(CodeInvalid, "a hold may have at most %d slots", LinesMax)
+		}
+	}
+	if len(bySlot) == 0 {
+		return nil, errorf(CodeInvalid, "a hold needs at least one line")
+	}
+	out := make([]Quote, 0, len(bySlot))
+	for _, q := range bySlot {
+		out = append(out, q)
+	}
+	slices.SortFunc(out, func(a, b Quote) int { return cmp.Compare(a.Slot, b.Slot) })
+	return out, nil
+}
+
+// HoldPlan is one try at a hold: the normalized quotes, the definition of each slot as
+// it was last read, and the shards to take each line from.
+type HoldPlan struct {
+	ID          HoldID
+	Owner       OwnerID
+	Quotes      []Quote
+	Slots       map[SlotID]Slot
+	Allocations map[SlotID][]Allocation
+}
+
+// NewHold promises what plan says from now on. Whether the slots are open, at the
+// quoted price, in that many shards and with enough available is not looked at here:
+// the Change carries it as conditions of the write. The hold lives as long as the
+// shortest of its slots' policies, and so does its grace.
+func NewHold(plan HoldPlan, origin Origin, now time.Time) (Change, error) {
+	hold := Hold{ID: plan.ID, Owner: plan.Owner, Status: StatusHeld, CreatedAt: now, Version: 1}
+	sale := make(map[SlotID]Terms, len(plan.Quotes))
+	var movements []Movement
+	var lives, graces []time.Duration
+	for _, q := range plan.Quotes {
+		slot, known := plan.Slots[q.Slot]
+		if !known {
+			return Change{}, &Error{Code: CodeSlotNotFound, Slots: []SlotID{q.Slot}, Message: "no slot of this id exists"}
+		}
+		if q.Quantity > slot.Policy.QuantityPerHoldMax {
+			return Change{}, &Error{Code: CodeQuantityOverLimit, Slots: []SlotID{q.Slot},
+				Message: "one hold may take fewer of this slot; ask for a smaller quantity"}
+		}
+		price := Money{q.UnitAmount, slot.Terms.Price.Currency}
+		if len(hold.Lines) > 0 && hold.Lines[0].UnitPrice.Currency != price.Currency {
+			return Change{}, errorf(CodeInvalid, "all slots of a hold must be priced in one currency; make a hold for each")
+		}
+		line := Line{Slot: q.Slot, Quantity: q.Quantity, UnitPrice: price, Shards: plan.Allocations[q.Slot]}
+		hold.Lines = append(hold.Lines, line)
+		movements = append(movements, line.movements(BucketAvailable, BucketHeld)...)
+		sale[q.Slot] = Terms{Open: true, Price: price, Shards: slot.Terms.Shards}
+		lives, graces = append(lives, slot.Policy.HoldFor), append(graces, slot.Policy.GraceFor)
+	}
+	if len(movements) > StockActionsMax {
+		return Change{}, errorf(CodeBusy, "the hold would take from more than %d stock items; ask for fewer slots at once", StockActionsMax)
+	}
+	hold.ExpiresAt = now.Add(slices.Min(lives))
+	hold.ReleaseAt = hold.ExpiresAt
+	hold.GraceFor = slices.Min(graces)
+	return Change{
+		At:     now,
+		Holds:  []HoldWrite{{Next: hold}},
+		Stock:  stockWrites(movements, sale),
+		Events: []Event{holdEvent(EventHoldCreated, hold, origin, movements, now)},
+	}, nil
+}
+
+// Confirm sells what h promises. It is refused with CodeHoldNotActive once h has ended
+// or now has reached h.ReleaseAt, swept or not (promise P4). Confirming again what the
+// same payment has confirmed returns an empty Change and no error, because a shop that
+// lost the answer asks again.
+func Confirm(h Hold, reference PaymentReference, origin Origin, now time.Time) (Change, error) {
+	if len(reference) > PaymentReferenceCharactersMax {
+		return Change{}, errorf(CodeInvalid, "payment_reference must be at most %d characters", PaymentReferenceCharactersMax)
+	}
+	if h.Status == StatusConfirmed && h.PaymentReference == reference {
+		return Change{}, nil
+	}
+	if h.StatusAt(now) != StatusHeld {
+		return Change{}, notActive(h, now)
+	}
+	next := ended(h, StatusConfirmed, now)
+	next.PaymentReference = reference
+	change := endHold(h, next, EventHoldConfirmed, BucketConfirmed, origin, now)
+	change.Holds[0].When = BeforeRelease
+	if reference != "" {
+		change.Uniqueness = []Uniqueness{{Kind: UniquePaymentReference, Value: string(reference), Hold: h.ID}}
+	}
+	return change, nil
+}
+
+// Cancel gives back what h promises, on the owner's wish. A hold that has ended is
+// refused with CodeHoldNotActive; one that is over but not yet swept may still be
+// cancelled, which ends it just as well.
+func Cancel(h Hold, origin Origin, now time.Time) (Change, error) {
+	if h.Status != StatusHeld {
+		return Change{}, notActive(h, now)
+	}
+	return endHold(h, ended(h, StatusCanceled, now), EventHoldCanceled, BucketAvailable, origin, now), nil
+}
+
+// Expire ends h if it is over at now and gives its units back to the shards they came
+// from. A hold that has already ended returns an empty Change and no error, because
+// the sweep is delivered at least once. It returns CodeHoldNotDue while now is before
+// h.ReleaseAt.
+func Expire(h Hold, origin Origin, now time.Time) (Change, error) {
+	if h.Status != StatusHeld {
+		return Change{}, nil
+	}
+	if now.Before(h.ReleaseAt) {
+		return Change{}, errorf(CodeHoldNotDue, "the hold is not over yet")
+	}
+	change := endHold(h, ended(h, StatusExpired, now), EventHoldExpired, BucketAvailable, origin, now)
+	change.Holds[0].When = FromRelease
+	return change, nil
+}
+
+func notActive(h Hold, now time.Time) *Error {
+	return errorf(CodeHoldNotActive, "the hold is %s; make a new hold", h.StatusAt(now))
+}
+
+func ended(h Hold, status Status, now time.Time) Hold {
+	h.Status = status
+	h.EndedAt = now
+	h.Version++
+	return h
+}
+
+// endHold builds the one Change that moves all of h's units from held to where they go.
+func endHold(h, next Hold, t EventType, to Bucket, origin Origin, now time.Time) Change {
+	var movements []Movement
+	for _, line := range h.Lines {
+		movements = append(movements, line.movements(BucketHeld, to)...)
+	}
+	return Change{
+		At:     now,
+		Holds:  []HoldWrite{{Next: next, Replaces: h.Version}},
+		Stock:  stockWrites(movements, nil),
+		Events: []Event{holdEvent(t, next, origin, movements, now)},
+	}
+}
+
+func (l Line) movements(from, to Bucket) []Movement {
+	out := make([]Movement, 0, len(l.Shards))
+	for _, a := range l.Shards {
+		out = append(out, Movement{l.Slot, a.Shard, from, to, a.Quantity})
+	}
+	return out
+}

@@ -1,0 +1,137 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// PageItemsMax bounds every page that a store returns.
+const PageItemsMax = 500
+
+// Cursor is where the next page of a list begins. It is opaque, and "" stands for the
+// beginning and for the end.
+type Cursor string
+
+// Page says which part of a list to read.
+type Page struct {
+	Limit int // 1 to PageItemsMax
+	After Cursor
+}
+
+// DueHold is an entry of the due index: a hint that this hold may be over. The hold
+// itself decides.
+type DueHold struct {
+	ID    HoldID
+	DueAt time.Time
+}
+
+// Store keeps the ledger. Commit is its only write.
+//
+// Reads of single items are strongly consistent. Lists come from indexes that may lag
+// behind; they name items, and the items are read consistently before they are
+// returned. Every method may be called again after any error.
+type Store interface {
+	// Commit applies c completely or not at all. It returns nil once c is applied, also
+	// when an earlier try of the same c, recognised by its event ids, was applied and
+	// its answer lost. A false condition gives a *Refused that names the legs. Otherwise
+	// the error's code is CodeUnavailable when nothing was written, CodeOutcomeUnknown
+	// when that could not be found out, or CodeInternal when c itself is at fault.
+	Commit(ctx context.Context, c Change) error
+
+	// Hold returns CodeHoldNotFound for an id without a hold.
+	Hold(ctx context.Context, id HoldID) (Hold, error)
+	// HoldsOfOwner lists the owner's holds, the newest first.
+	HoldsOfOwner(ctx context.Context, owner OwnerID, page Page) ([]Hold, Cursor, error)
+	// Slots returns the slots of these ids, at most PageItemsMax, in no fixed order; an
+	// id without a slot is left out.
+	Slots(ctx context.Context, ids []SlotID) ([]Slot, error)
+	// SlotsOfResource lists a resource's slots in the order of their start. Slots
+	// without a start come first, and are left out if from or to is set. from and to
+	// are inclusive; a zero time is no bound.
+	SlotsOfResource(ctx context.Context, t ResourceType, id ResourceID, from, to time.Time, page Page) ([]Slot, Cursor, error)
+	// Stock returns all shards of the slots, each item strongly consistent but not all
+	// of one moment, ordered by slot and shard. It is a hint.
+	Stock(ctx context.Context, slots []Slot) ([]Stock, error)
+	// StockAtOneMoment returns all shards of one slot as they were together at one
+	// moment, in shard order. Only this proves "sold out" (promise P10).
+	StockAtOneMoment(ctx context.Context, slot Slot) ([]Stock, error)
+	// Due lists the holds of one due shard whose due time is at or before now, the
+	// oldest first.
+	Due(ctx context.Context, shard int, now time.Time, page Page) ([]DueHold, Cursor, error)
+	// HoldEvents and SlotEvents return the events of one thing, the oldest first, at
+	// most PageItemsMax.
+	HoldEvents(ctx context.Context, id HoldID) ([]Event, error)
+	SlotEvents(ctx context.Context, id SlotID) ([]Event, error)
+	// IdempotencyRecord returns the record of that id, live or not, and whether there
+	// is one.
+	IdempotencyRecord(ctx context.Context, id IdempotencyID) (IdempotencyRecord, bool, error)
+}
+
+// LegKind says which part of a Change a refusal is about.
+type LegKind string
+
+// The kinds of legs.
+const (
+	LegHold        LegKind = "hold"
+	LegSlot        LegKind = "slot"
+	LegStock       LegKind = "stock"
+	LegEvent       LegKind = "event"
+	LegIdempotency LegKind = "idempotency"
+	LegUniqueness  LegKind = "uniqueness"
+)
+
+// RefusedLeg is one action of a Change whose condition was false, with the item as it
+// was at that moment. At most one of the pointers is set; none is when there was no
+// such item.
+type RefusedLeg struct {
+	Kind  LegKind
+	Slot  SlotID // of a stock leg
+	Shard Shard  // of a stock leg
+
+	Hold        *Hold
+	StoredSlot  *Slot
+	Stock       *Stock
+	Event       *Event
+	Idempotency *IdempotencyRecord
+	Uniqueness  *Uniqueness
+}
+
+// Refused is the error of a Commit whose conditions were not all true. Nothing was
+// written. A refused condition is an answer, not a failure.
+type Refused struct {
+	Legs []RefusedLeg
+	// Contended says that other legs met a running transaction, so the legs named here
+	// may not be all, and may be out of date: read again before telling anybody.
+	Contended bool
+}
+
+func (r *Refused) Error() string {
+	kinds := make([]string, len(r.Legs))
+	for i, leg := range r.Legs {
+		kinds[i] = string(leg.Kind)
+	}
+	return fmt.Sprintf("change refused by its conditions on: %s", strings.Join(kinds, ", "))
+}
+
+// IdempotencyRecord returns the record that refused the change, if that is what did.
+func (r *Refused) IdempotencyRecord() (IdempotencyRecord, bool) {
+	for _, leg := range r.Legs {
+		if leg.Kind == LegIdempotency && leg.Idempotency != nil {
+			return *leg.Idempotency, true
+		}
+	}
+	return IdempotencyRecord{}, false
+}
+
+// LegsOf returns the refused legs of one kind.
+func (r *Refused) LegsOf(kind LegKind) []RefusedLeg {
+	var out []RefusedLeg
+	for _, leg := range r.Legs {
+		if leg.Kind == kind {
+			out = append(out, leg)
+		}
+	}
+	return out
+}
