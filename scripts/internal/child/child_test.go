@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
@@ -35,8 +36,10 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(grandchild.ID())
 		<-grandchild.Exited()
-	case "waiting":
-		select {}
+	case "waiting": // a bare select{} would be found out as a deadlock and end the program
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGUSR1)
+		<-signals
 	case "failing":
 		fmt.Println("spoken before the end")
 		os.Exit(3)
@@ -93,6 +96,9 @@ func TestNothingOfTheEnvironmentIsInherited(t *testing.T) {
 
 func TestKillEndsAndWaits(t *testing.T) {
 	process := mustStart(t, "waiting", &bytes.Buffer{})
+	if !alive(process.ID()) {
+		t.Fatal("the child ended by itself")
+	}
 	process.Kill()
 	process.Kill()
 	if alive(process.ID()) {
