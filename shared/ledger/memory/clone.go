@@ -1,0 +1,40 @@
+package memory
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"holdfast/shared/ledger"
+)
+
+func cloneHold(h ledger.Hold) ledger.Hold {
+	h.Lines = slices.Clone(h.Lines)
+	for i := range h.Lines {
+		h.Lines[i].Shards = slices.Clone(h.Lines[i].Shards)
+	}
+	return h
+}
+
+func cloneSlot(s ledger.Slot) ledger.Slot {
+	s.Attributes = maps.Clone(s.Attributes)
+	return s
+}
+
+func cloneEvent(e ledger.Event) ledger.Event {
+	if e.Hold != nil {
+		hold := cloneHold(*e.Hold)
+		e.Hold = &hold
+	}
+	if e.Slot != nil {
+		slot := cloneSlot(*e.Slot)
+		e.Slot = &slot
+	}
+	e.Movements = slices.Clone(e.Movements)
+	return e
+}
+
+func cloneRecord(r ledger.IdempotencyRecord) ledger.IdempotencyRecord {
+	r.Response.Body = bytes.Clone(r.Response.Body)
+	return r
+}
