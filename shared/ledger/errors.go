@@ -83,6 +83,17 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
+// HoldNotFound is the one answer for a hold that does not exist and for a hold that is
+// not the caller's, so that the two cannot be told apart (promise P11).
+func HoldNotFound() *Error {
+	return errorf(CodeHoldNotFound, "no hold of this id is yours; check the id")
+}
+
+// SlotNotFound is the answer for a slot that does not exist.
+func SlotNotFound(id SlotID) *Error {
+	return &Error{Code: CodeSlotNotFound, Slots: []SlotID{id}, Message: "no slot of this id exists; check the id"}
+}
+
 func errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }

@@ -148,7 +148,7 @@ func NewHold(plan HoldPlan, origin Origin, now time.Time) (Change, error) {
 	for _, q := range plan.Quotes {
 		slot, known := plan.Slots[q.Slot]
 		if !known {
-			return Change{}, &Error{Code: CodeSlotNotFound, Slots: []SlotID{q.Slot}, Message: "no slot of this id exists"}
+			return Change{}, SlotNotFound(q.Slot)
 		}
 		if q.Quantity > slot.Policy.QuantityPerHoldMax {
 			return Change{}, &Error{Code: CodeQuantityOverLimit, Slots: []SlotID{q.Slot},

@@ -1,0 +1,97 @@
+package commands
+
+import (
+	"context"
+	"time"
+
+	"holdfast/shared/ledger"
+)
+
+// RenderSlot turns the slot and the sum of its stock into the answer that is given and
+// kept. created says that the slot did not exist before.
+type RenderSlot func(slot ledger.Slot, counters ledger.Counters, created bool) (ledger.Response, error)
+
+// PutSlot makes the slot what d says, whether it exists or not. It is repeatable by
+// nature: a second PUT of the same definition writes nothing.
+//
+// Errors: CodeInvalid, CodeSlotFixed, CodeCapacityInUse, and those of the store.
+func (c *Commands) PutSlot(ctx context.Context, r Request, id ledger.SlotID, d ledger.SlotDefinition, render RenderSlot) (Answer, error) {
+	return c.carryOut(ctx, job{
+		command: ledger.CommandPutSlot, request: r,
+		decide: func(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
+			slot, stock, found, err := c.slotWithStock(ctx, id)
+			if err != nil {
+				return decision{}, err
+			}
+			if !found {
+				change, err := ledger.NewSlot(id, d, origin, now)
+				if err != nil {
+					return decision{}, err
+				}
+				response, err := render(change.Slots[0].Next, sum(change.NewStock), true)
+				return decision{change, response}, err
+			}
+			return c.editSlot(slot, stock, d, origin, now, render)
+		},
+	})
+}
+
+// PatchSlot changes the named parts of a slot that exists.
+//
+// Errors: CodeSlotNotFound, CodeInvalid, CodeCapacityInUse, CodeKeyReused, and those of
+// the store.
+func (c *Commands) PatchSlot(ctx context.Context, r Request, id ledger.SlotID, patch ledger.SlotPatch, render RenderSlot) (Answer, error) {
+	return c.carryOut(ctx, job{
+		command: ledger.CommandPatchSlot, request: r,
+		decide: func(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
+			slot, stock, found, err := c.slotWithStock(ctx, id)
+			if err != nil {
+				return decision{}, err
+			}
+			if !found {
+				return decision{}, ledger.SlotNotFound(id)
+			}
+			d, err := patch.Apply(slot.Definition(sum(stock).Capacity))
+			if err != nil {
+				return decision{}, err
+			}
+			return c.editSlot(slot, stock, d, origin, now, render)
+		},
+	})
+}
+
+func (c *Commands) editSlot(slot ledger.Slot, stock []ledger.Stock, d ledger.SlotDefinition, origin ledger.Origin, now time.Time, render RenderSlot) (decision, error) {
+	change, err := ledger.EditSlot(slot, stock, d, origin, now)
+	if err != nil {
+		return decision{}, err
+	}
+	counters := sum(stock)
+	for _, w := range change.Stock {
+		counters = counters.Plus(w.Delta)
+	}
+	for _, w := range change.Slots {
+		slot = w.Next
+	}
+	c.slots.forget(slot.ID)
+	response, err := render(slot, counters, false)
+	return decision{change, response}, err
+}
+
+// slotWithStock reads a slot and its stock. The stock may be newer than the slot: the
+// slot's version is a condition of what is written on it, and so is the stock itself.
+func (c *Commands) slotWithStock(ctx context.Context, id ledger.SlotID) (ledger.Slot, []ledger.Stock, bool, error) {
+	slots, err := c.store.Slots(ctx, []ledger.SlotID{id})
+	if err != nil || len(slots) == 0 {
+		return ledger.Slot{}, nil, false, err
+	}
+	stock, err := c.store.StockAtOneMoment(ctx, slots[0])
+	return slots[0], stock, err == nil, err
+}
+
+func sum(stock []ledger.Stock) ledger.Counters {
+	var total ledger.Counters
+	for _, s := range stock {
+		total = total.Plus(s.Counters)
+	}
+	return total
+}
