@@ -1,0 +1,107 @@
+package ledgertest
+
+import (
+	"fmt"
+
+	"holdfast/shared/ledger"
+)
+
+var sizeRules = []rule{
+	{"F5_LargestHoldEndsInEachWay", largestHoldEndsInEachWay},
+	{"F5_MostLinesEndInEachWay", mostLinesEndInEachWay},
+	{"MostShards", mostShards},
+	{"LargestNumbers", largestNumbers},
+	{"MostActions", mostActions},
+}
+
+// largestHoldEndsInEachWay takes from the most stock items that one hold may.
+func largestHoldEndsInEachWay(f *fixture) {
+	const twoShards = ledger.StockActionsMax - ledger.LinesMax
+	for _, end := range f.endings() {
+		f.now = noon
+		var takes []take
+		var ids []ledger.SlotID
+		for i := range ledger.LinesMax {
+			id := ledger.SlotID(fmt.Sprintf("%s-%02d", end.status, i))
+			slot := f.slot(id, definition(8, 2))
+			shards := []ledger.Allocation{{Shard: 1, Quantity: 2}}
+			if i < twoShards {
+				shards = append([]ledger.Allocation{{Shard: 0, Quantity: 3}}, shards...)
+			}
+			takes, ids = append(takes, take{slot, shards}), append(ids, id)
+		}
+		create := f.hold(theOwner, takes...)
+		f.equal("number of stock actions", len(create.Stock), ledger.StockActionsMax)
+		create.Idempotency = f.record(ledger.IdempotencyKey("create " + end.status))
+		f.endLargest(create, end, ids)
+	}
+}
+
+func mostLinesEndInEachWay(f *fixture) {
+	for _, end := range f.endings() {
+		f.now = noon
+		var takes []take
+		var ids []ledger.SlotID
+		for i := range ledger.LinesMax {
+			id := ledger.SlotID(fmt.Sprintf("%s-%02d", end.status, i))
+			takes, ids = append(takes, one(f.slot(id, definition(1, 1)), 1)), append(ids, id)
+		}
+		f.endLargest(f.hold(theOwner, takes...), end, ids)
+	}
+}
+
+func (f *fixture) endLargest(create ledger.Change, end ending, slots []ledger.SlotID) {
+	f.Helper()
+	f.commit(create)
+	hold := f.storedHold(create.Holds[0].Next.ID)
+	f.equal("hold", hold, create.Holds[0].Next)
+	CheckBooks(f.T, f.store, slots, []ledger.HoldID{hold.ID})
+	ended := end.build(hold)
+	ended.Idempotency = f.record(ledger.IdempotencyKey("end " + end.status))
+	f.commit(ended)
+	f.equal("status", f.storedHold(hold.ID).Status, end.status)
+	CheckBooks(f.T, f.store, slots, []ledger.HoldID{hold.ID})
+}
+
+func mostShards(f *fixture) {
+	slot := f.slot("A", definition(ledger.ShardsMax*3, ledger.ShardsMax))
+	shards := make([]ledger.Allocation, ledger.ShardsMax)
+	for i := range shards {
+		shards[i] = ledger.Allocation{Shard: ledger.Shard(i), Quantity: 2}
+	}
+	hold := f.held(take{slot, shards})
+	for i, s := range f.stock(slot) {
+		f.equal("shard", s.Shard, ledger.Shard(i))
+		f.equal("counters", s.Counters, ledger.Counters{Available: 1, Held: 2, Capacity: 3})
+	}
+	f.commit(f.confirm(hold, "pay"))
+	CheckBooks(f.T, f.store, []ledger.SlotID{"A"}, []ledger.HoldID{hold.ID})
+}
+
+func largestNumbers(f *fixture) {
+	d := definition(ledger.CapacityMax, 1)
+	d.Terms.Price.AmountMinor = ledger.AmountMinorMax - 1
+	slot := f.slot("A", d)
+	hold := f.held(one(slot, ledger.QuantityPerLineMax))
+	f.commit(f.confirm(hold, ""))
+	stored := f.storedHold(hold.ID)
+	f.equal("unit price", stored.Lines[0].UnitPrice.AmountMinor, int64(ledger.AmountMinorMax-1))
+	f.equal("total", stored.Total().AmountMinor, int64(9_999_999_999_990_000))
+	f.counters(slot, ledger.Counters{Available: 999_990_000, Confirmed: 10_000, Capacity: 1_000_000_000})
+	CheckBooks(f.T, f.store, []ledger.SlotID{"A"}, []ledger.HoldID{hold.ID})
+}
+
+func mostActions(f *fixture) {
+	slot := f.slot("A", definition(4, 1))
+	change := f.hold(theOwner, one(slot, 1))
+	for i := change.Actions(); i < ledger.ActionsMax; i++ {
+		change.Uniqueness = append(change.Uniqueness, ledger.Uniqueness{
+			Kind: ledger.UniquePaymentReference, Value: fmt.Sprintf("pay-%d", i), Hold: change.Holds[0].Next.ID,
+		})
+	}
+	over := change
+	over.Idempotency = f.record("one too many")
+	f.fail(over, ledger.CodeInternal)
+	f.commit(change)
+	f.counters(slot, ledger.Counters{Available: 3, Held: 1, Capacity: 4})
+}
