@@ -1,0 +1,164 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"holdfast/shared/telemetry"
+	"holdfast/shared/topology"
+)
+
+// Case B1: the release job claimed to be fine while it did nothing. Lag and silence
+// both ring within two sweeps.
+func TestCaseB1_ExpiryLagAndSilenceRing(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		dimensions := []any{map[string]any{"Name": telemetry.DimensionStage, "Value": string(s.stage.Name)}}
+		for name, want := range map[string]map[string]any{
+			"ExpiryLag": {
+				"MetricName": telemetry.MetricExpiryLagSecondsMax, "Statistic": "Maximum",
+				"ComparisonOperator": "GreaterThanThreshold", "Threshold": 300,
+			},
+			"ExpiryHeartbeat": {
+				"MetricName": telemetry.MetricExpiryHeartbeat, "Statistic": "Sum",
+				"ComparisonOperator": "LessThanThreshold", "Threshold": 1,
+			},
+		} {
+			a := s.mustResource(t, "AWS::CloudWatch::Alarm", name)
+			want["Namespace"], want["Dimensions"] = telemetry.Namespace, dimensions
+			want["TreatMissingData"], want["Period"] = "breaching", 60
+			want["EvaluationPeriods"], want["DatapointsToAlarm"] = 2, 2
+			for property, value := range want {
+				mustBe(t, name+" "+property, a.at(property), value)
+			}
+		}
+	})
+}
+
+func TestEveryAlarmSaysWhatItMeansAndReachesSomebody(t *testing.T) {
+	const descriptionCharactersMin = 60
+	eachStage(t, func(t *testing.T, s synthesis) {
+		for _, a := range s.mustResources(t, "AWS::CloudWatch::Alarm") {
+			mustBeRef(t, a.ID+" action", a.at("AlarmActions", 0), "Alarms")
+			mustBeRef(t, a.ID+" all-clear", a.at("OKActions", 0), "Alarms")
+			mustBe(t, a.ID+" disabled", a.at("ActionsEnabled"), nil)
+			description, _ := a.at("AlarmDescription").(string)
+			says := strings.Contains(description, "Look at") || strings.Contains(description, "Read the")
+			if len(description) < descriptionCharactersMin || !says {
+				t.Errorf("%s does not say what it means and what to look at: %q", a.ID, description)
+			}
+		}
+	})
+}
+
+func TestEveryFunctionQueueAndRouteIsWatched(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		want := []string{"ApiServerErrors", "ExpiryHeartbeat", "ExpiryLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting"}
+		for _, f := range topology.Functions() {
+			id := constructID(string(f.Name))
+			want = append(want, id+"Errors", id+"Throttles", id+"Slow")
+			if f.Stream != nil {
+				want = append(want, id+"Behind")
+			}
+		}
+		var got []string
+		for _, a := range s.mustResources(t, "AWS::CloudWatch::Alarm") {
+			got = append(got, nameOf(a.ID))
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("alarms\n%v\nwant\n%v", got, want)
+		}
+	})
+}
+
+func TestDeadLettersRing(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		for _, queue := range []string{"OutboxFailures", "ScheduleFailures"} {
+			a := s.mustResource(t, "AWS::CloudWatch::Alarm", queue+"Waiting")
+			mustBe(t, "metric", a.at("MetricName"), "ApproximateNumberOfMessagesVisible")
+			mustBeRef(t, "queue", a.at("Dimensions", 0, "Value"), queue+".QueueName")
+			mustBe(t, "comparison", a.at("ComparisonOperator"), "GreaterThanThreshold")
+			mustBe(t, "threshold", a.at("Threshold"), 0)
+		}
+	})
+}
+
+func TestFunctionAlarmsWatchTheirFunction(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		for _, f := range topology.Functions() {
+			id := constructID(string(f.Name))
+			errors := s.mustResource(t, "AWS::CloudWatch::Alarm", id+"Errors")
+			mustBe(t, id+" share", errors.at("Metrics", 0, "Expression"), "100 * failed / runs")
+			mustBe(t, id+" threshold", errors.at("Threshold"), 1)
+			for i, metric := range []string{"Errors", "Invocations"} {
+				mustBe(t, id+" metric", errors.at("Metrics", i+1, "MetricStat", "Metric", "MetricName"), metric)
+				mustBeRef(t, id+" function", errors.at("Metrics", i+1, "MetricStat", "Metric", "Dimensions", 0, "Value"), id+"Function")
+			}
+			slow := s.mustResource(t, "AWS::CloudWatch::Alarm", id+"Slow")
+			mustBe(t, id+" p99", slow.at("ExtendedStatistic"), "p99")
+			mustBe(t, id+" p99 limit", slow.at("Threshold"), f.Timeout.Milliseconds()*8/10)
+			mustBeRef(t, id+" throttles of", s.mustResource(t, "AWS::CloudWatch::Alarm", id+"Throttles").at("Dimensions", 0, "Value"), id+"Function")
+			if f.Stream == nil {
+				continue
+			}
+			behind := s.mustResource(t, "AWS::CloudWatch::Alarm", id+"Behind")
+			mustBe(t, id+" behind", behind.at("MetricName"), "IteratorAge")
+			mustBe(t, id+" behind limit", behind.at("Threshold"), 60_000)
+			mustBe(t, id+" behind statistic", behind.at("Statistic"), "Maximum")
+		}
+	})
+}
+
+func TestServerErrorsOfTheGatewayRing(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		a := s.mustResource(t, "AWS::CloudWatch::Alarm", "ApiServerErrors")
+		mustBe(t, "threshold", a.at("Threshold"), 1)
+		mustBe(t, "failed", a.at("Metrics", 1, "MetricStat", "Metric", "MetricName"), "5xx")
+		mustBe(t, "requests", a.at("Metrics", 2, "MetricStat", "Metric", "MetricName"), "Count")
+		mustBeRef(t, "gateway", a.at("Metrics", 1, "MetricStat", "Metric", "Dimensions", 0, "Value"), "Gateway")
+	})
+}
+
+// A policy on the topic replaces the default one. If it does not let CloudWatch in,
+// every alarm is silent, and only its history says so.
+func TestAlarmsMayPublish(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		var allowed, tlsOnly bool
+		for _, policy := range s.mustResources(t, "AWS::SNS::TopicPolicy") {
+			mustBeRef(t, "topic", policy.at("Topics", 0), "Alarms")
+			for _, statement := range listed(policy.at("PolicyDocument", "Statement")) {
+				publishes := at(statement, "Action") == "sns:Publish"
+				allowed = allowed || publishes && at(statement, "Effect") == "Allow" &&
+					at(statement, "Principal", "Service") == "cloudwatch.amazonaws.com"
+				tlsOnly = tlsOnly || publishes && at(statement, "Effect") == "Deny" &&
+					at(statement, "Condition", "Bool", "aws:SecureTransport") == "false"
+			}
+		}
+		if !allowed || !tlsOnly {
+			t.Errorf("CloudWatch may publish: %t; only over TLS: %t", allowed, tlsOnly)
+		}
+	})
+}
+
+func TestAListenerIsSubscribed(t *testing.T) {
+	app := newTestApp(t.TempDir(), map[string]any{
+		contextStage: "prod", contextJWTIssuer: "https://login.example.com", contextJWTAudience: "shop",
+		contextAlarmEmail: "ops@example.com",
+	})
+	stack, err := compose(app, testAccount, "..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := mustParse(t, stack)
+	subscription := made.mustResources(t, "AWS::SNS::Subscription")[0]
+	mustBe(t, "protocol", subscription.at("Protocol"), "email")
+	mustBe(t, "endpoint", subscription.at("Endpoint"), "ops@example.com")
+	authorizer := made.mustResource(t, "AWS::ApiGatewayV2::Authorizer", "GatewayTokens")
+	mustBe(t, "issuer", authorizer.at("JwtConfiguration", "Issuer"), "https://login.example.com")
+	mustBe(t, "audience", authorizer.at("JwtConfiguration", "Audience"), []string{"shop"})
+	if hasAnnotation(made, "warning", "example") {
+		t.Error("a deployment with a real issuer is warned about")
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"holdfast/shared/dynamo"
+	"holdfast/shared/topology"
+)
+
+// arnsOf says how a template writes the ARNs of each resource of the topology.
+func arnsOf() map[topology.Resource][]string {
+	arns := map[topology.Resource][]string{
+		topology.ResourceTable:            {"Table.Arn"},
+		topology.ResourceTableStream:      {"Table.StreamArn"},
+		topology.ResourceEventBus:         {"EventBus.Arn"},
+		topology.ResourceOutboxFailures:   {"OutboxFailures.Arn"},
+		topology.ResourceScheduleFailures: {"ScheduleFailures.Arn"},
+	}
+	for _, index := range dynamo.TableSchema().Indexes {
+		arns[topology.ResourceTableIndexes] = append(arns[topology.ResourceTableIndexes], "Table.Arn/index/"+index.Name)
+	}
+	return arns
+}
+
+// permissions returns what the policies of a role allow, as "action on resource".
+func (s synthesis) permissions(tb testing.TB, role string) []string {
+	tb.Helper()
+	var allowed []string
+	for _, policy := range s.mustResources(tb, "AWS::IAM::Policy") {
+		if readable(policy.at("Roles", 0)) != role {
+			continue
+		}
+		for _, statement := range listed(policy.at("PolicyDocument", "Statement")) {
+			mustBe(tb, policy.ID+" effect", at(statement, "Effect"), "Allow")
+			for _, action := range listed(at(statement, "Action")) {
+				for _, target := range listed(at(statement, "Resource")) {
+					allowed = append(allowed, readable(action)+" on "+readable(target))
+				}
+			}
+		}
+	}
+	slices.Sort(allowed)
+	return allowed
+}
+
+func TestEachFunctionMayDoWhatTheTopologySaysAndNoMore(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		for _, f := range topology.Functions() {
+			name := constructID(string(f.Name)) + "Function"
+			want := []string{
+				"logs:CreateLogStream on " + name + "Logs.Arn",
+				"logs:PutLogEvents on " + name + "Logs.Arn",
+			}
+			for _, grant := range f.Grants {
+				for _, action := range grant.Actions {
+					for _, arn := range arnsOf()[grant.Resource] {
+						want = append(want, action+" on "+arn)
+					}
+				}
+			}
+			slices.Sort(want)
+			mustBeRef(t, name+" role", s.mustResource(t, "AWS::Lambda::Function", name).at("Role"), name+"Role.Arn")
+			if got := s.permissions(t, name+"Role"); !slices.Equal(got, want) {
+				t.Errorf("%s may\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+	})
+}
+
+// These hold whatever the topology says.
+func TestNobodyMayTooMuch(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		for _, role := range s.mustResources(t, "AWS::IAM::Role") {
+			if role.at("ManagedPolicyArns") != nil || role.at("Policies") != nil {
+				t.Errorf("%s has a managed or an inline policy", role.ID)
+			}
+			allowed := s.permissions(t, nameOf(role.ID))
+			if len(allowed) == 0 {
+				t.Errorf("%s may do nothing", role.ID)
+			}
+			for _, permission := range allowed {
+				action, _, _ := strings.Cut(permission, " on ")
+				if strings.Contains(permission, "*") {
+					t.Errorf("%s has a wildcard: %s", role.ID, permission)
+				}
+				if action == "dynamodb:Scan" || strings.HasPrefix(action, "dynamodb:Delete") {
+					t.Errorf("%s may %s", role.ID, action)
+				}
+				if action == "events:PutEvents" && nameOf(role.ID) != "OutboxFunctionRole" {
+					t.Errorf("%s may put events; only the outbox may", role.ID)
+				}
+			}
+		}
+	})
+}
+
+func TestFunctionsRunAsTheTopologySays(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		values := map[topology.Variable]string{
+			topology.VariableStage:         string(s.stage.Name),
+			topology.VariableTableName:     "Table",
+			topology.VariableEventBusName:  "EventBus",
+			topology.VariableOperatorGroup: s.stage.OperatorGroup,
+			topology.VariableSweepPage:     strconv.Itoa(s.stage.SweepPageItems),
+		}
+		if got, want := len(s.mustResources(t, "AWS::Lambda::Function")), len(topology.Functions()); got != want {
+			t.Errorf("%d functions, want %d", got, want)
+		}
+		for _, f := range topology.Functions() {
+			name := constructID(string(f.Name)) + "Function"
+			made := s.mustResource(t, "AWS::Lambda::Function", name)
+			mustBe(t, name+" architecture", made.at("Architectures"), []string{"arm64"})
+			mustBe(t, name+" runtime", made.at("Runtime"), "provided.al2023")
+			mustBe(t, name+" handler", made.at("Handler"), "bootstrap")
+			mustBe(t, name+" memory", made.at("MemorySize"), f.MemoryMiB)
+			mustBe(t, name+" time-out", made.at("Timeout"), f.Timeout.Seconds())
+			mustBeRef(t, name+" log group", made.at("LoggingConfig", "LogGroup"), name+"Logs")
+			if f.ReservedConcurrency > 0 {
+				mustBe(t, name+" reserved concurrency", made.at("ReservedConcurrentExecutions"), f.ReservedConcurrency)
+			} else if made.at("ReservedConcurrentExecutions") != nil {
+				t.Errorf("%s has a reserved concurrency", name)
+			}
+			want, got := map[string]string{}, map[string]string{}
+			for _, v := range f.Variables {
+				want[string(v)] = values[v]
+			}
+			variables, _ := made.at("Environment", "Variables").(map[string]any)
+			for key, value := range variables {
+				got[key] = readable(value)
+			}
+			mustBe(t, name+" environment", got, want)
+		}
+	})
+}
+
+func TestWhatTheStackDoesNotKnowIsAnError(t *testing.T) {
+	found := resources{}
+	if _, err := found.arns("no-such-resource"); err == nil {
+		t.Error("an unknown resource has an ARN")
+	}
+	if _, err := found.queue(topology.ResourceTable); err == nil {
+		t.Error("the table is a queue")
+	}
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// The names of the stack's outputs.
+const (
+	outputAPIURL        = "ApiUrl"
+	outputTableName     = "TableName"
+	outputEventBusName  = "EventBusName"
+	outputAlarmTopicARN = "AlarmTopicArn"
+)
+
+// newStack makes the whole of Holdfast for one stage. The stage is in the stack's
+// name only: CloudFormation names the resources, and the functions are told the
+// names by environment.
+func newStack(scope constructs.Construct, chosen settings, moduleRoot string) (awscdk.Stack, error) {
+	name := "Holdfast-" + string(chosen.Name)
+	stack := awscdk.NewStack(scope, jsii.String(name), &awscdk.StackProps{
+		StackName:             jsii.String(name),
+		Description:           jsii.String("Holdfast, a reservation ledger: stage " + string(chosen.Name)),
+		TerminationProtection: jsii.Bool(chosen.DeletionProtection),
+	})
+	if chosen.Example {
+		awscdk.Annotations_Of(stack).AddWarningV2(jsii.String("holdfast:example-issuer"),
+			jsii.String("The token issuer is an example. Do not deploy this template: the API would let nobody in."), nil)
+	}
+	table, err := newTable(stack, chosen.stage)
+	if err != nil {
+		return nil, fmt.Errorf("table: %w", err)
+	}
+	found := resources{
+		table: table,
+		bus: awsevents.NewEventBus(stack, jsii.String("EventBus"), &awsevents.EventBusProps{
+			Description: jsii.String("Ledger events of Holdfast"),
+		}),
+		queues: newDeadLetterQueues(stack, chosen.stage),
+	}
+	functions, err := newFunctions(stack, chosen.stage, found, moduleRoot)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range functions {
+		if err := addTriggers(stack, f, found); err != nil {
+			return nil, fmt.Errorf("function %s: %w", f.Name, err)
+		}
+	}
+	api, err := newAPI(stack, chosen, functions)
+	if err != nil {
+		return nil, fmt.Errorf("API: %w", err)
+	}
+	topic := newAlarmTopic(stack, chosen)
+	addAlarms(stack, topic, watched{chosen.stage, functions, found, api})
+	suppressNag(chosen.stage, found, api)
+	output := func(id string, value *string, description string) {
+		awscdk.NewCfnOutput(stack, jsii.String(id), &awscdk.CfnOutputProps{
+			Value: value, Description: jsii.String(description),
+		})
+	}
+	output(outputAPIURL, api.gateway.ApiEndpoint(), "Address of the HTTP API")
+	output(outputTableName, table.TableName(), "Name of the table")
+	output(outputEventBusName, found.bus.EventBusName(), "Name of the bus of ledger events")
+	output(outputAlarmTopicARN, topic.TopicArn(), "Topic that every alarm is sent to")
+	return stack, nil
+}
+
+// addTriggers starts a function from the table's stream and on a schedule, as the
+// topology says. HTTP routes are made by newAPI.
+func addTriggers(stack awscdk.Stack, f deployedFunction, found resources) error {
+	if f.Stream != nil {
+		if err := addStreamTrigger(stack, f, found); err != nil {
+			return err
+		}
+	}
+	if f.Schedule != nil {
+		return addScheduleTrigger(stack, f, found)
+	}
+	return nil
+}
