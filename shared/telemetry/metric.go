@@ -1,5 +1,7 @@
 package telemetry
 
+import "slices"
+
 // Namespace is the CloudWatch namespace of every metric of Holdfast.
 const Namespace = "Holdfast"
 
@@ -8,12 +10,71 @@ const Namespace = "Holdfast"
 // CloudWatch bills each combination of dimension values as a series of its own.
 const DimensionStage = "stage"
 
-// The metric names. They are part of the contract with the alarms and with people's
-// dashboards: do not rename them casually.
+// MetricName names a metric. The names are part of the contract with the alarms and
+// with people's dashboards: do not rename them casually.
+type MetricName string
+
+// Unit is CloudWatch's name of a unit. Source:
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_MetricDatum.html
+type Unit string
+
+// The units in use.
 const (
-	// MetricExpiryLagSecondsMax is now minus the due time of the oldest hold that
-	// should have been released and has not been; zero when nothing is overdue.
-	MetricExpiryLagSecondsMax = "expiry_lag_seconds_max"
-	// MetricExpiryHeartbeat counts sweeps that ran to their end.
-	MetricExpiryHeartbeat = "expiry_heartbeat"
+	UnitCount   Unit = "Count"
+	UnitSeconds Unit = "Seconds"
 )
+
+// The metrics of the sweep. It reports all of them after every run, also when there was
+// nothing to do.
+const (
+	MetricExpiryLagSecondsMax MetricName = "expiry_lag_seconds_max"
+	MetricExpiryHeartbeat     MetricName = "expiry_heartbeat"
+	MetricExpiryReleased      MetricName = "expiry_released"
+	MetricExpiryAlreadyEnded  MetricName = "expiry_already_ended"
+	MetricExpiryFailed        MetricName = "expiry_failed"
+	MetricExpiryTruncated     MetricName = "expiry_truncated"
+	MetricExpiryRemainingMin  MetricName = "expiry_remaining_min"
+)
+
+// The metrics of the outbox relay. It reports all of them after every batch; the lag
+// only if something was published.
+const (
+	MetricOutboxPublished     MetricName = "outbox_published"
+	MetricOutboxFailed        MetricName = "outbox_failed"
+	MetricOutboxUndecodable   MetricName = "outbox_undecodable"
+	MetricOutboxLagSecondsMax MetricName = "outbox_lag_seconds_max"
+)
+
+// Metric is what there is to know about a metric.
+type Metric struct {
+	Name    MetricName
+	Unit    Unit
+	Meaning string // a whole sentence, for the person who looks at the number
+}
+
+// Metrics returns every metric, in a fixed order. The caller owns the result.
+func Metrics() []Metric {
+	return []Metric{
+		{MetricExpiryLagSecondsMax, UnitSeconds, "At the start of a sweep: now minus the due time of the oldest hold that should have been released and has not been; zero when nothing is overdue. Left out when not all due shards could be read."},
+		{MetricExpiryHeartbeat, UnitCount, "Sweeps that read all due shards, or as far as their time allowed."},
+		{MetricExpiryReleased, UnitCount, "Holds that this sweep has ended."},
+		{MetricExpiryAlreadyEnded, UnitCount, "Due entries whose hold had ended or moved on before the sweep came to it: the index was late, or another sweep was faster."},
+		{MetricExpiryFailed, UnitCount, "Overdue holds that the sweep tried to end and could not."},
+		{MetricExpiryTruncated, UnitCount, "Sweeps that stopped for lack of time with work left."},
+		{MetricExpiryRemainingMin, UnitCount, "Due entries that a truncated sweep had read and left behind; there may be more."},
+		{MetricOutboxPublished, UnitCount, "Events that the bus accepted and that were marked as published."},
+		{MetricOutboxFailed, UnitCount, "Batches handed back at a record that could not be published or marked; the record comes again."},
+		{MetricOutboxUndecodable, UnitCount, "Stream records that are not an event that can be read; each blocks the records after it until it is isolated."},
+		{MetricOutboxLagSecondsMax, UnitSeconds, "The longest time from an event's transition to its publication, in one batch."},
+	}
+}
+
+// MetricNamed returns the metric of that name, and whether there is one.
+func MetricNamed(name MetricName) (Metric, bool) {
+	all := Metrics()
+	i := slices.IndexFunc(all, func(m Metric) bool { return m.Name == name })
+	if i < 0 {
+		return Metric{}, false
+	}
+	return all[i], true
+}

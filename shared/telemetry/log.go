@@ -1,0 +1,76 @@
+package telemetry
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// The names of the ids that connect log lines, metrics and events with each other.
+const (
+	KeyRequestID = "request_id" // one call of a function
+	KeyHoldID    = "hold_id"
+	KeySlotID    = "slot_id"
+	KeyEventID   = "event_id"
+)
+
+// logTimeLayout is RFC 3339 in UTC with milliseconds, as everywhere in Holdfast.
+const logTimeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// NewLogger returns a logger that writes one line of JSON per record to w, with the
+// stage, the function, and the correlation ids of the record's context.
+func NewLogger(w io.Writer, source Source) *slog.Logger {
+	lines := slog.NewJSONHandler(w, &slog.HandlerOptions{
+		Level: slog.LevelInfo,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime {
+				return slog.String(slog.TimeKey, a.Value.Time().UTC().Format(logTimeLayout))
+			}
+			return a
+		},
+	})
+	return slog.New(correlated{lines}).With(
+		slog.String(DimensionStage, source.Stage), slog.String(propertyFunction, source.Function))
+}
+
+type correlationKey struct{}
+
+// WithCorrelation returns a context whose log records carry attributes, beside those
+// that ctx carries already.
+func WithCorrelation(ctx context.Context, attributes ...slog.Attr) context.Context {
+	return context.WithValue(ctx, correlationKey{}, slices.Concat(correlation(ctx), attributes))
+}
+
+func correlation(ctx context.Context) []slog.Attr {
+	attributes, _ := ctx.Value(correlationKey{}).([]slog.Attr)
+	return attributes
+}
+
+// correlated adds the context's correlation ids to each record.
+type correlated struct{ next slog.Handler }
+
+func (h correlated) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
+
+func (h correlated) Handle(ctx context.Context, record slog.Record) error {
+	if attributes := correlation(ctx); len(attributes) > 0 {
+		// A record may share its attributes with a copy of it.
+		record = record.Clone()
+		record.AddAttrs(attributes...)
+	}
+	return h.next.Handle(ctx, record)
+}
+
+func (h correlated) WithAttrs(attributes []slog.Attr) slog.Handler {
+	return correlated{h.next.WithAttrs(attributes)}
+}
+
+func (h correlated) WithGroup(name string) slog.Handler {
+	return correlated{h.next.WithGroup(name)}
+}
+
+// Duration is d as a log attribute in seconds, which every reader of JSON understands.
+func Duration(key string, d time.Duration) slog.Attr { return slog.Float64(key, d.Seconds()) }
