@@ -114,10 +114,10 @@ func addAlarms(stack awscdk.Stack, topic awssns.ITopic, w watched) {
 // expiryAlarms watch the promise that every hold ends. Their silence is bad news:
 // a sweep that says nothing does not run (case B1).
 func expiryAlarms(chosen stage) []alarm {
-	metric := func(name, statistic string) awscloudwatch.Metric {
+	metric := func(name telemetry.MetricName, statistic string) awscloudwatch.Metric {
 		return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 			Namespace:     jsii.String(telemetry.Namespace),
-			MetricName:    jsii.String(name),
+			MetricName:    jsii.String(string(name)),
 			DimensionsMap: &map[string]*string{telemetry.DimensionStage: jsii.String(string(chosen.Name))},
 			Statistic:     jsii.String(statistic),
 			Period:        seconds(sweepPeriod),

@@ -16,11 +16,11 @@ func TestCaseB1_ExpiryLagAndSilenceRing(t *testing.T) {
 		dimensions := []any{map[string]any{"Name": telemetry.DimensionStage, "Value": string(s.stage.Name)}}
 		for name, want := range map[string]map[string]any{
 			"ExpiryLag": {
-				"MetricName": telemetry.MetricExpiryLagSecondsMax, "Statistic": "Maximum",
+				"MetricName": string(telemetry.MetricExpiryLagSecondsMax), "Statistic": "Maximum",
 				"ComparisonOperator": "GreaterThanThreshold", "Threshold": 300,
 			},
 			"ExpiryHeartbeat": {
-				"MetricName": telemetry.MetricExpiryHeartbeat, "Statistic": "Sum",
+				"MetricName": string(telemetry.MetricExpiryHeartbeat), "Statistic": "Sum",
 				"ComparisonOperator": "LessThanThreshold", "Threshold": 1,
 			},
 		} {
