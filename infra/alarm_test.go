@@ -53,7 +53,8 @@ func TestEveryAlarmSaysWhatItMeansAndReachesSomebody(t *testing.T) {
 
 func TestEveryFunctionQueueAndRouteIsWatched(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		want := []string{"ApiServerErrors", "ExpiryHeartbeat", "ExpiryLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting"}
+		want := []string{"ApiServerErrors", "ExpiryHeartbeat", "ExpiryLag", "ExpiryFailed", "ExpiryTruncated",
+			"OutboxUndecodable", "OutboxFailed", "OutboxLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting"}
 		for _, f := range topology.Functions() {
 			id := constructID(string(f.Name))
 			want = append(want, id+"Errors", id+"Throttles", id+"Slow")
@@ -69,6 +70,37 @@ func TestEveryFunctionQueueAndRouteIsWatched(t *testing.T) {
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("alarms\n%v\nwant\n%v", got, want)
+		}
+	})
+}
+
+// A new metric of Holdfast needs an alarm, or a place in the list of those that only
+// explain others.
+func TestEveryMetricHasAnAlarm(t *testing.T) {
+	explanatory := []telemetry.MetricName{
+		telemetry.MetricExpiryReleased, telemetry.MetricExpiryAlreadyEnded,
+		telemetry.MetricExpiryRemainingMin, telemetry.MetricOutboxPublished,
+	}
+	eachStage(t, func(t *testing.T, s synthesis) {
+		watched := map[telemetry.MetricName]bool{}
+		for _, a := range s.mustResources(t, "AWS::CloudWatch::Alarm") {
+			if a.at("Namespace") != telemetry.Namespace {
+				continue
+			}
+			name, _ := a.at("MetricName").(string)
+			if _, known := telemetry.MetricNamed(telemetry.MetricName(name)); !known {
+				t.Errorf("%s watches %q, which nobody reports", a.ID, name)
+			}
+			mustBe(t, a.ID+" dimensions", a.at("Dimensions"), []any{
+				map[string]any{"Name": telemetry.DimensionStage, "Value": string(s.stage.Name)},
+			})
+			watched[telemetry.MetricName(name)] = true
+		}
+		for _, m := range telemetry.Metrics() {
+			if watched[m.Name] == slices.Contains(explanatory, m.Name) {
+				t.Errorf("metric %s: has an alarm: %t, only explains others: %t",
+					m.Name, watched[m.Name], slices.Contains(explanatory, m.Name))
+			}
 		}
 	})
 }

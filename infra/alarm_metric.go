@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/jsii-runtime-go"
+
+	"holdfast/shared/telemetry"
+)
+
+const (
+	// sweepsMissed: one tick may be late by a minute, two are a dead sweep.
+	sweepsMissed = 2
+	// repeatedPeriods: what goes wrong once is tried again by the next sweep or batch;
+	// what goes wrong in three minutes running does not heal by itself.
+	repeatedPeriods = 3
+	publishLagMax   = 60 * time.Second
+)
+
+// metricAlarms watch what Holdfast says about itself. The first two are the promise
+// that every hold ends. Their silence is bad news: a sweep that says nothing does
+// not run (case B1).
+func metricAlarms(chosen stage) []alarm {
+	metric := func(name telemetry.MetricName, statistic string, period time.Duration) awscloudwatch.IMetric {
+		return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+			Namespace:     jsii.String(telemetry.Namespace),
+			MetricName:    jsii.String(string(name)),
+			DimensionsMap: &map[string]*string{telemetry.DimensionStage: jsii.String(string(chosen.Name))},
+			Statistic:     jsii.String(statistic),
+			Period:        seconds(period),
+		})
+	}
+	return []alarm{
+		{
+			"ExpiryLag", metric(telemetry.MetricExpiryLagSecondsMax, "Maximum", minutePeriod),
+			awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD, chosen.LagThreshold.Seconds(), sweepsMissed,
+			awscloudwatch.TreatMissingData_BREACHING,
+			fmt.Sprintf("Holds that are over have not been released for more than %.0f seconds, or the sweep could not tell: "+
+				"stock is locked, but no late confirm can succeed. Look at the errors, throttles and log of the expiry function, "+
+				"then at throttling of the table's due index.", chosen.LagThreshold.Seconds()),
+		},
+		{
+			"ExpiryHeartbeat", metric(telemetry.MetricExpiryHeartbeat, "Sum", minutePeriod),
+			awscloudwatch.ComparisonOperator_LESS_THAN_THRESHOLD, 1, sweepsMissed,
+			awscloudwatch.TreatMissingData_BREACHING,
+			"No sweep ran to its end in two minutes: holds will not be released on time. " +
+				"Look at the schedule of the expiry function, its dead letters, and its log.",
+		},
+		above("ExpiryFailed", metric(telemetry.MetricExpiryFailed, "Sum", minutePeriod), 0, repeatedPeriods,
+			"Every sweep meets holds that it cannot end: their stock stays locked. "+
+				"Look at the log of the expiry function for their ids and the error."),
+		above("ExpiryTruncated", metric(telemetry.MetricExpiryTruncated, "Sum", minutePeriod), 0, repeatedPeriods,
+			"Sweeps run out of time with work left: holds end faster than they are released. "+
+				"Look at the lag, at the duration of the expiry function, and at throttling of the table."),
+		above("OutboxUndecodable", metric(telemetry.MetricOutboxUndecodable, "Sum", trafficPeriod), 0, 1,
+			"The stream has a record that is not an event that can be read, and it holds up the records after it. "+
+				"Look at the log of the outbox function for the item, and at what was deployed last."),
+		above("OutboxFailed", metric(telemetry.MetricOutboxFailed, "Sum", minutePeriod), 0, repeatedPeriods,
+			"Batches of events are handed back again and again: nothing is lost yet, but consumers hear late. "+
+				"Look at the log of the outbox function, and at the limits and the throttling of the event bus."),
+		above("OutboxLag", metric(telemetry.MetricOutboxLagSecondsMax, "Maximum", minutePeriod), publishLagMax.Seconds(), repeatedPeriods,
+			fmt.Sprintf("Events are published more than %.0f seconds after what they tell. "+
+				"Look at the iterator age and the errors of the outbox function.", publishLagMax.Seconds())),
+	}
+}
