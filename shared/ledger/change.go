@@ -142,7 +142,7 @@ func sortStockWrites(writes []StockWrite) {
 
 // Validate returns an error if c could not be right whatever the store holds: too many
 // actions, one item twice, counters that do not follow from the events' movements, a
-// hold without its event. A store calls it before it writes; an error is a fault of the
+// line that is not the sum of its shards, a hold without its event. A store calls it before it writes; an error is a fault of the
 // code that built c.
 func (c Change) Validate() error {
 	if c.Empty() {
@@ -239,9 +239,15 @@ func (c Change) validateEvents() error {
 		if e.ID == "" || e.Version < 1 || (e.Hold == nil) == (e.Slot == nil) {
 			return fmt.Errorf("change: event %q at version %d is not of one hold or slot", e.ID, e.Version)
 		}
+		if _, twice := told[e.subject()]; twice {
+			return fmt.Errorf("change: two events of %s", e.subject())
+		}
 		told[e.subject()] = e.Version
 	}
 	for _, w := range c.Holds {
+		if err := w.Next.checkLines(); err != nil {
+			return fmt.Errorf("change: %w", err)
+		}
 		if told["hold/"+string(w.Next.ID)] != w.Next.Version || w.Next.Version != w.Replaces+1 {
 			return fmt.Errorf("change: hold %s goes to version %d without its event", w.Next.ID, w.Next.Version)
 		}

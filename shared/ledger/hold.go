@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -251,6 +252,21 @@ func endHold(h, next Hold, t EventType, to Bucket, origin Origin, now time.Time)
 		Stock:  stockWrites(movements, nil),
 		Events: []Event{holdEvent(t, next, origin, movements, now)},
 	}
+}
+
+// checkLines returns an error unless each line's quantity is what its shards give: the
+// line is what the owner is told, the shards are what the stock loses.
+func (h Hold) checkLines() error {
+	for _, line := range h.Lines {
+		var sum Units
+		for _, a := range line.Shards {
+			sum += a.Quantity
+		}
+		if sum != line.Quantity {
+			return fmt.Errorf("hold %s promises %d units of slot %s but takes %d", h.ID, line.Quantity, line.Slot, sum)
+		}
+	}
+	return nil
 }
 
 func (l Line) movements(from, to Bucket) []Movement {

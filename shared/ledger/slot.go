@@ -83,6 +83,10 @@ func (d SlotDefinition) Validate() error {
 		return errorf(CodeInvalid, "shards must be 1 to %d", ShardsMax)
 	case !d.EndsAt.IsZero() && (d.StartsAt.IsZero() || d.EndsAt.Before(d.StartsAt)):
 		return errorf(CodeInvalid, "ends_at needs a starts_at that is not later")
+	case !d.StartsAt.Equal(d.StartsAt.Truncate(time.Millisecond)) || !d.EndsAt.Equal(d.EndsAt.Truncate(time.Millisecond)):
+		// A store keeps milliseconds. A finer time would differ from what is stored, and
+		// every repeated PUT would be a change.
+		return errorf(CodeInvalid, "starts_at and ends_at must be in whole milliseconds")
 	case len(d.Attributes) > AttributesMax:
 		return errorf(CodeInvalid, "attributes must be at most %d", AttributesMax)
 	}
