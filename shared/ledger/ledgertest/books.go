@@ -1,8 +1,8 @@
 package ledgertest
 
 import (
+	"context"
 	"slices"
-	"testing"
 
 	"holdfast/shared/ledger"
 )
@@ -16,6 +16,15 @@ type item struct {
 // counted is what an audit adds up for one stock item.
 type counted struct{ available, held, confirmed ledger.Units }
 
+// TB is the part of testing.TB that an audit needs. A property test's own type has it
+// too.
+type TB interface {
+	Helper()
+	Context() context.Context
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // CheckBooks audits the slots and reports every difference to t. holds must be all the
 // holds that ever took from these slots; a hold that was never made may be among them.
 //
@@ -24,7 +33,7 @@ type counted struct{ available, held, confirmed ledger.Units }
 // P2). It also requires exactly one event for each version of each hold and slot, that
 // the last event tells the thing as it is, and that a hold which has ended moved its
 // stock once (promises P3 and P7).
-func CheckBooks(t testing.TB, store ledger.Store, slots []ledger.SlotID, holds []ledger.HoldID) {
+func CheckBooks(t TB, store ledger.Store, slots []ledger.SlotID, holds []ledger.HoldID) {
 	t.Helper()
 	fromHolds, fromEvents := make(map[item]counted), make(map[item]counted)
 	for _, id := range holds {
@@ -38,7 +47,7 @@ func CheckBooks(t testing.TB, store ledger.Store, slots []ledger.SlotID, holds [
 	}
 }
 
-func auditHold(t testing.TB, store ledger.Store, id ledger.HoldID, fromHolds, fromEvents map[item]counted) {
+func auditHold(t TB, store ledger.Store, id ledger.HoldID, fromHolds, fromEvents map[item]counted) {
 	t.Helper()
 	events, err := store.HoldEvents(t.Context(), id)
 	if err != nil {
@@ -95,7 +104,7 @@ func auditHold(t testing.TB, store ledger.Store, id ledger.HoldID, fromHolds, fr
 	}
 }
 
-func auditSlot(t testing.TB, store ledger.Store, id ledger.SlotID, fromEvents map[item]counted) {
+func auditSlot(t TB, store ledger.Store, id ledger.SlotID, fromEvents map[item]counted) {
 	t.Helper()
 	events, err := store.SlotEvents(t.Context(), id)
 	if err != nil {
@@ -111,7 +120,7 @@ func auditSlot(t testing.TB, store ledger.Store, id ledger.SlotID, fromEvents ma
 	}
 }
 
-func auditedSlot(t testing.TB, store ledger.Store, id ledger.SlotID) ledger.Slot {
+func auditedSlot(t TB, store ledger.Store, id ledger.SlotID) ledger.Slot {
 	t.Helper()
 	slots, err := store.Slots(t.Context(), []ledger.SlotID{id})
 	if err != nil || len(slots) != 1 {
@@ -120,7 +129,7 @@ func auditedSlot(t testing.TB, store ledger.Store, id ledger.SlotID) ledger.Slot
 	return slots[0]
 }
 
-func auditVersions(t testing.TB, what string, events []ledger.Event, last ledger.Version) {
+func auditVersions(t TB, what string, events []ledger.Event, last ledger.Version) {
 	t.Helper()
 	seen := make(map[ledger.EventID]bool, len(events))
 	for i, event := range events {
@@ -158,7 +167,7 @@ func (c *counted) move(bucket ledger.Bucket, units ledger.Units) {
 	}
 }
 
-func auditStock(t testing.TB, store ledger.Store, id ledger.SlotID, fromHolds, fromEvents map[item]counted) {
+func auditStock(t TB, store ledger.Store, id ledger.SlotID, fromHolds, fromEvents map[item]counted) {
 	t.Helper()
 	slot := auditedSlot(t, store, id)
 	stock, err := store.StockAtOneMoment(t.Context(), slot)
