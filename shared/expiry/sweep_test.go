@@ -1,0 +1,462 @@
+package expiry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"holdfast/shared/commands"
+	"holdfast/shared/expiry"
+	"holdfast/shared/ledger"
+	"holdfast/shared/system/systemtest"
+)
+
+// Holds made one second apart are spread over the due shards by chance, and must come
+// back in the order in which they are over.
+func TestTheLongestOverdueComesFirst(t *testing.T) {
+	w := newWorld(t, 100)
+	w.holds(60, time.Second)
+	w.clock.Advance(holdFor)
+	used := map[int]bool{}
+	for _, id := range w.ids {
+		used[ledger.DueShard(id)] = true
+	}
+	if len(used) < 2 {
+		t.Fatal("the test needs holds in several shards")
+	}
+	releaser := &releaserFunc{do: func(ctx context.Context, id ledger.HoldID) (bool, error) {
+		return w.commands.ExpireHold(ctx, id, "request_sweep")
+	}}
+	// Pages of two: the order holds across pages too.
+	report := mustRun(t, w.sweep(nil, releaser, 2))
+	if !slices.Equal(releaser.asked, w.ids) {
+		t.Errorf("released in the order\n%v, want\n%v", releaser.asked, w.ids)
+	}
+	if report.Released != 60 || report.Truncated || report.Failed+report.AlreadyEnded+report.RemainingMin != 0 {
+		t.Errorf("report = %+v", report)
+	}
+	w.mustBeExpired()
+}
+
+// P4: release_at is the first moment at which a hold is over, to the millisecond.
+func TestP4_TheBoundaryIsReleaseAt(t *testing.T) {
+	for _, test := range []struct {
+		at       time.Duration
+		released int
+	}{{-time.Millisecond, 0}, {0, 1}, {time.Millisecond, 1}} {
+		w := newWorld(t, 1)
+		w.hold(1)
+		w.clock.Set(start.Add(holdFor + test.at))
+		report := mustRun(t, w.sweep(nil, nil, 100))
+		if report.Released != test.released || !report.LagKnown || report.Lag != max(test.at, 0) {
+			t.Errorf("at release_at%+v: %+v, want %d released", test.at, report, test.released)
+		}
+	}
+}
+
+// Case B1: the sweep said that it was fine and did nothing. The lag it reports is how
+// long holds have been over, not how much it has done, and it grows.
+func TestCaseB1_ASweepThatDoesNothingReportsTheLag(t *testing.T) {
+	w := newWorld(t, 25)
+	w.holds(25, 0)
+	idle := &releaserFunc{do: func(context.Context, ledger.HoldID) (bool, error) { return false, nil }}
+	for _, overdue := range []time.Duration{time.Minute, 2 * time.Minute, 6 * time.Minute} {
+		w.clock.Set(start.Add(holdFor + overdue))
+		report := mustRun(t, w.sweep(nil, idle, 100))
+		if !report.LagKnown || report.Lag != overdue || report.Released != 0 {
+			t.Errorf("%s after release_at: %+v", overdue, report)
+		}
+	}
+	for _, id := range w.ids {
+		_, err := w.commands.ConfirmHold(context.Background(), commands.Request{Actor: "shop", RequestID: "request_c"}, id, "", renderHold)
+		if ledger.CodeOf(err) != ledger.CodeHoldNotActive {
+			t.Fatalf("a confirm after release_at gives %v", err)
+		}
+	}
+	if report := mustRun(t, w.sweep(nil, nil, 100)); report.Released != 25 || report.Lag != 6*time.Minute {
+		t.Errorf("the real sweep: %+v", report)
+	}
+	w.mustBeExpired()
+	if report := mustRun(t, w.sweep(nil, nil, 100)); !report.LagKnown || report.Lag != 0 || report.Released != 0 {
+		t.Errorf("with nothing overdue: %+v", report)
+	}
+}
+
+func renderHold(ledger.Hold, time.Time) (ledger.Response, error) {
+	return ledger.Response{Status: 200}, nil
+}
+
+// The index may still list holds that have ended. They are no work and no lag.
+func TestLateIndexEntriesAreNoLag(t *testing.T) {
+	w := newWorld(t, 10)
+	w.holds(3, time.Minute)
+	w.clock.Set(start.Add(holdFor + 10*time.Minute))
+	listed := map[int][]ledger.DueHold{}
+	for i, id := range w.ids {
+		listed[ledger.DueShard(id)] = append(listed[ledger.DueShard(id)], ledger.DueHold{ID: id, DueAt: start.Add(holdFor + time.Duration(i)*time.Minute)})
+	}
+	// An entry without any hold is the oldest of all.
+	ghost := ledger.HoldID("hold_00000000000000000000000000")
+	listed[ledger.DueShard(ghost)] = slices.Insert(listed[ledger.DueShard(ghost)], 0, ledger.DueHold{ID: ghost, DueAt: start})
+	if _, err := w.commands.ExpireHold(context.Background(), w.ids[0], "request_other"); err != nil {
+		t.Fatal(err)
+	}
+	stale := storeFunc{w.store, func(shard int, _ time.Time, _ ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+		return listed[shard], "", nil
+	}}
+	report := mustRun(t, w.sweep(stale, nil, 100))
+	want := expiry.Report{Lag: 9 * time.Minute, LagKnown: true, Released: 2, AlreadyEnded: 2}
+	if report != want {
+		t.Errorf("report = %+v, want %+v", report, want)
+	}
+	// The same list again: everything has ended, and nothing is overdue.
+	report = mustRun(t, w.sweep(stale, nil, 100))
+	if want := (expiry.Report{LagKnown: true, AlreadyEnded: 4}); report != want {
+		t.Errorf("report = %+v, want %+v", report, want)
+	}
+	w.mustBeExpired()
+}
+
+// One hold that can never be ended costs one try in each sweep and blocks nobody,
+// whether it fails with an error or with a panic.
+func TestABadHoldBlocksNobody(t *testing.T) {
+	for name, fail := range map[string]func() (bool, error){
+		"error": func() (bool, error) { return false, errors.New("broken item") },
+		"panic": func() (bool, error) { panic("nil line") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 50)
+			w.holds(40, time.Second)
+			w.clock.Set(start.Add(holdFor + time.Hour))
+			bad := w.ids[0] // the oldest, so it is met first
+			releaser := &releaserFunc{}
+			releaser.do = func(ctx context.Context, id ledger.HoldID) (bool, error) {
+				if id == bad {
+					return fail()
+				}
+				return w.commands.ExpireHold(ctx, id, "request_sweep")
+			}
+			for round := range 3 {
+				releaser.asked = nil
+				report := mustRun(t, w.sweep(nil, releaser, 2))
+				wantReleased := 0
+				if round == 0 {
+					wantReleased = 39
+				}
+				want := expiry.Report{Lag: time.Hour, LagKnown: true, Released: wantReleased, Failed: 1}
+				if report != want || len(releaser.asked) != wantReleased+1 {
+					t.Errorf("round %d: %+v after %d tries, want %+v", round, report, len(releaser.asked), want)
+				}
+			}
+		})
+	}
+}
+
+// The oldest hold can't be read. Nobody knows whether it is overdue, so it counts: a
+// lag that is too short lets everybody sleep.
+func TestAHoldThatCannotBeReadCountsAsOverdue(t *testing.T) {
+	w := newWorld(t, 10)
+	w.holds(2, time.Minute)
+	w.clock.Set(start.Add(holdFor + 5*time.Minute))
+	report := mustRun(t, w.sweep(unreadableHold{w, w.ids[0]}, nil, 100))
+	if !report.LagKnown || report.Lag != 5*time.Minute {
+		t.Errorf("report = %+v", report)
+	}
+}
+
+type unreadableHold struct {
+	*world
+	id ledger.HoldID
+}
+
+func (s unreadableHold) Due(ctx context.Context, shard int, now time.Time, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+	return s.store.Due(ctx, shard, now, page)
+}
+
+func (s unreadableHold) Hold(ctx context.Context, id ledger.HoldID) (ledger.Hold, error) {
+	if id == s.id {
+		return ledger.Hold{}, &ledger.Error{Code: ledger.CodeUnavailable, Message: "throttled"}
+	}
+	return s.store.Hold(ctx, id)
+}
+
+// A shard that can't be read takes nothing from the others, but the sweep must not pass
+// for a whole one: it has an error, and its lag is not known.
+func TestAnUnreadableShardIsNotHidden(t *testing.T) {
+	w := newWorld(t, 100)
+	w.holds(60, time.Second)
+	w.clock.Set(start.Add(holdFor + time.Hour))
+	broken := ledger.DueShard(w.ids[0])
+	inBroken := 0
+	for _, id := range w.ids {
+		if ledger.DueShard(id) == broken {
+			inBroken++
+		}
+	}
+	store := storeFunc{w.store, func(shard int, now time.Time, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+		if shard == broken {
+			return nil, "", &ledger.Error{Code: ledger.CodeUnavailable, Message: "throttled"}
+		}
+		return w.store.Due(context.Background(), shard, now, page)
+	}}
+	report, err := w.sweep(store, nil, 100).Run(context.Background(), "request_sweep")
+	if err == nil || report.LagKnown || report.Released != 60-inBroken {
+		t.Errorf("report = %+v, err = %v; want the %d holds of the other shards", report, err, 60-inBroken)
+	}
+	// With nothing in the other shards: no hold was seen, and still nobody knows.
+	report, err = w.sweep(store, nil, 100).Run(context.Background(), "request_sweep")
+	if err == nil || report.LagKnown || report.Released != 0 {
+		t.Errorf("report = %+v, err = %v", report, err)
+	}
+}
+
+// A list that leads in a circle ends the shard with an error, not the sweep in a loop.
+func TestACursorThatStandsStillIsAnError(t *testing.T) {
+	w := newWorld(t, 1)
+	calls := 0
+	store := storeFunc{w.store, func(shard int, _ time.Time, _ ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+		calls++
+		if shard == 3 {
+			return nil, "again", nil
+		}
+		return nil, "", nil
+	}}
+	_, err := w.sweep(store, nil, 100).Run(context.Background(), "request_sweep")
+	if err == nil || calls != ledger.DueShards+1 {
+		t.Errorf("err = %v after %d pages", err, calls)
+	}
+}
+
+// Each release takes a second. With 20 seconds until the deadline, and five of them
+// kept free, fifteen holds end, and the sweep says that it stopped.
+func TestASweepStopsBeforeItsDeadlineAndSaysSo(t *testing.T) {
+	w := newWorld(t, 100)
+	w.holds(40, time.Second)
+	w.clock.Set(start.Add(holdFor + time.Hour))
+	slow := &releaserFunc{do: func(ctx context.Context, id ledger.HoldID) (bool, error) {
+		released, err := w.commands.ExpireHold(ctx, id, "request_sweep")
+		w.clock.Advance(time.Second)
+		return released, err
+	}}
+	ctx := endsAt{context.Background(), w.clock.Now().Add(20 * time.Second)}
+	report, err := w.sweep(nil, slow, 100).Run(ctx, "request_sweep")
+	want := expiry.Report{Lag: time.Hour, LagKnown: true, Released: 15, Truncated: true, RemainingMin: 25}
+	if err != nil || report != want {
+		t.Errorf("report = %+v, %v, want %+v", report, err, want)
+	}
+	// The second sweep begins where the first one stopped.
+	slow.asked = nil
+	ctx.at = w.clock.Now().Add(55 * time.Second)
+	report, err = w.sweep(nil, slow, 100).Run(ctx, "request_sweep")
+	if err != nil || report.Released != 25 || report.Truncated || slow.asked[0] != w.ids[15] {
+		t.Errorf("report = %+v, %v", report, err)
+	}
+	w.mustBeExpired()
+}
+
+// Without time for a first page nothing is known, and nothing is claimed.
+func TestASweepWithoutTimeClaimsNothing(t *testing.T) {
+	w := newWorld(t, 1)
+	w.hold(1)
+	w.clock.Set(start.Add(holdFor))
+	ctx := endsAt{context.Background(), w.clock.Now().Add(expiry.MarginBeforeDeadline)}
+	report, err := w.sweep(nil, nil, 100).Run(ctx, "request_sweep")
+	if want := (expiry.Report{Truncated: true}); err != nil || report != want {
+		t.Errorf("report = %+v, %v, want %+v", report, err, want)
+	}
+}
+
+// Case B2: one crash stopped the release job for ever. A run leaves nothing behind that
+// could stop the next one.
+func TestCaseB2_ACrashStopsNothing(t *testing.T) {
+	w := newWorld(t, 10)
+	w.holds(10, 0)
+	w.clock.Set(start.Add(holdFor + time.Minute))
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("run 1 should have crashed")
+			}
+		}()
+		pages := 0
+		crash := storeFunc{w.store, func(shard int, now time.Time, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+			if pages++; pages > ledger.DueShards/2 {
+				panic("out of memory")
+			}
+			return w.store.Due(context.Background(), shard, now, page)
+		}}
+		_, _ = w.sweep(crash, nil, 100).Run(context.Background(), "request_1")
+	}()
+	ctx, cancel := context.WithCancel(context.Background())
+	hanging := &releaserFunc{do: func(ctx context.Context, _ ledger.HoldID) (bool, error) {
+		cancel() // Lambda ends the run in the middle of a release
+		return false, ctx.Err()
+	}}
+	report, _ := w.sweep(nil, hanging, 100).Run(ctx, "request_2")
+	if !report.Truncated || report.Released != 0 || len(hanging.asked) != 1 {
+		t.Errorf("run 2: %+v after %d tries", report, len(hanging.asked))
+	}
+	if report := mustRun(t, w.sweep(nil, nil, 100)); report.Released != 10 {
+		t.Errorf("run 3: %+v", report)
+	}
+	w.mustBeExpired()
+}
+
+// Case B8: what the sweep lists is exactly what is HELD.
+func TestCaseB8_TheSweepSeesEveryHold(t *testing.T) {
+	w := newWorld(t, 48)
+	w.holds(48, 30*time.Minute) // two in each hour of a day
+	w.clock.Advance(holdFor)
+	var listed []ledger.HoldID
+	for shard := range ledger.DueShards {
+		entries, _, err := w.store.Due(context.Background(), shard, w.clock.Now(), ledger.Page{Limit: ledger.PageItemsMax})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			listed = append(listed, e.ID)
+		}
+	}
+	held, _, err := w.store.HoldsOfOwner(context.Background(), "U-1", ledger.Page{Limit: ledger.PageItemsMax})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []ledger.HoldID
+	for _, h := range held {
+		all = append(all, h.ID)
+	}
+	slices.Sort(listed)
+	slices.Sort(all)
+	if len(all) != 48 || !slices.Equal(listed, all) {
+		t.Fatalf("the index lists %d of %d holds", len(listed), len(all))
+	}
+	mustRun(t, w.sweep(nil, nil, 100))
+	w.mustBeExpired()
+}
+
+// Case C6: reads of an overdue hold show EXPIRED and release nothing; the sweep makes
+// the one release.
+func TestCaseC6_ReadersReleaseNothing(t *testing.T) {
+	w := newWorld(t, 5)
+	id := w.hold(2)
+	w.clock.Set(start.Add(holdFor))
+	var readers sync.WaitGroup
+	for range 50 {
+		readers.Go(func() {
+			hold, err := w.store.Hold(context.Background(), id)
+			if err != nil || hold.StatusAt(w.clock.Now()) != ledger.StatusExpired {
+				t.Errorf("a reader sees %s, %v", hold.StatusAt(w.clock.Now()), err)
+			}
+		})
+	}
+	readers.Wait()
+	if got, want := w.counters(), (ledger.Counters{Available: 3, Held: 2, Capacity: 5}); got != want {
+		t.Errorf("after the reads: %+v, want %+v", got, want)
+	}
+	mustRun(t, w.sweep(nil, nil, 100))
+	w.mustBeExpired()
+}
+
+// Case C3: several sweeps at once give the stock back once.
+func TestCaseC3_SweepsAtOnceReleaseOnce(t *testing.T) {
+	w := newWorld(t, 100)
+	w.holds(100, 0)
+	w.clock.Set(start.Add(holdFor))
+	var sweeps sync.WaitGroup
+	var mutex sync.Mutex
+	released := 0
+	for range 3 {
+		sweeps.Go(func() {
+			report, err := w.sweep(nil, nil, 10).Run(context.Background(), "request_sweep")
+			if err != nil || report.Failed > 0 || report.Released+report.AlreadyEnded > 100 {
+				t.Errorf("report = %+v, %v", report, err)
+			}
+			mutex.Lock()
+			released += report.Released
+			mutex.Unlock()
+		})
+	}
+	sweeps.Wait()
+	if released != 100 {
+		t.Errorf("the sweeps count %d releases of 100 holds", released)
+	}
+	w.mustBeExpired()
+}
+
+// Case G9: work after the first page was never done. The first page of every shard is
+// empty and has a cursor, and the rest comes in many pages.
+func TestCaseG9_EverythingAfterTheFirstPageIsDone(t *testing.T) {
+	const overdue = 5000
+	w := newWorld(t, overdue)
+	w.holds(overdue, time.Millisecond)
+	w.clock.Advance(holdFor)
+	const pageItems = 100
+	store := storeFunc{w.store, func(shard int, now time.Time, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+		switch page.After {
+		case "":
+			return nil, "first", nil
+		case "first":
+			page.After = ""
+		}
+		if page.Limit != pageItems {
+			t.Fatalf("a page of %d was asked for", page.Limit)
+		}
+		return w.store.Due(context.Background(), shard, now, page)
+	}}
+	if report := mustRun(t, w.sweep(store, nil, pageItems)); report.Released != overdue {
+		t.Errorf("report = %+v", report)
+	}
+	w.mustBeExpired()
+}
+
+// Case J4: a sweep whose clock is 2 s fast and a confirm whose clock is 2 s slow meet at
+// the limit. The condition of the write decides, and one of them wins.
+func TestCaseJ4_TwoClocksAtTheLimit(t *testing.T) {
+	const rounds, skew = 200, 2 * time.Second
+	won := map[ledger.Status]int{}
+	for round := range rounds {
+		w := newWorld(t, 1)
+		id := w.hold(1)
+		limit := w.read(id).ReleaseAt
+		fast := commands.New(w.store, systemtest.NewClock(limit.Add(skew)), systemtest.NewRandom(uint64(round)))
+		slow := commands.New(w.store, systemtest.NewClock(limit.Add(-skew)), systemtest.NewRandom(uint64(round)+rounds))
+		var both sync.WaitGroup
+		var released bool
+		var confirmErr error
+		expire := func() {
+			var err error
+			if released, err = fast.ExpireHold(context.Background(), id, "request_a"); err != nil {
+				t.Errorf("round %d: expire: %v", round, err)
+			}
+		}
+		confirm := func() {
+			_, confirmErr = slow.ConfirmHold(context.Background(), commands.Request{Actor: "shop", RequestID: "request_b"}, id, "", renderHold)
+		}
+		for _, side := range []func(){expire, confirm} {
+			both.Go(side)
+		}
+		both.Wait()
+		hold := w.read(id)
+		won[hold.Status]++
+		outcome := fmt.Sprintf("%s released=%t code=%s %+v events=%d", hold.Status, released, ledger.CodeOf(confirmErr), w.counters(), w.endings(id))
+		sold := fmt.Sprintf("CONFIRMED released=false code= %+v events=1", ledger.Counters{Confirmed: 1, Capacity: 1})
+		back := fmt.Sprintf("EXPIRED released=true code=hold_not_active %+v events=1", ledger.Counters{Available: 1, Capacity: 1})
+		if outcome != sold && outcome != back {
+			t.Errorf("round %d: %s", round, outcome)
+		}
+	}
+	t.Logf("won: %v", won)
+}
+
+func TestPageSizesAreBounded(t *testing.T) {
+	w := newWorld(t, 1)
+	for items, allowed := range map[int]bool{0: false, 1: true, ledger.PageItemsMax: true, ledger.PageItemsMax + 1: false} {
+		if _, err := expiry.NewSweep(w.store, w.commands, w.clock, nil, items); (err == nil) != allowed {
+			t.Errorf("a page of %d items: %v", items, err)
+		}
+	}
+}
