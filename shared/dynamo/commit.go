@@ -1,0 +1,123 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"holdfast/shared/ledger"
+)
+
+// Commit applies c as one TransactWriteItems. See ledger.Store for its errors, and
+// DESIGN.md for the table of what each reason of a cancelled transaction leads to.
+func (s *Store) Commit(ctx context.Context, c ledger.Change) error {
+	if err := c.Validate(); err != nil {
+		return internal("validating a change", err)
+	}
+	all, err := legs(c)
+	if err != nil {
+		return internal("encoding a change", err)
+	}
+	items := make([]types.TransactWriteItem, len(all))
+	for i := range all {
+		all[i].setTable(&all[i].item, s.table)
+		items[i] = all[i].item
+	}
+	return s.commit(ctx, c, all, items)
+}
+
+// commit tries the transaction until it is applied, refused, or out of tries.
+func (s *Store) commit(ctx context.Context, c ledger.Change, all []leg, items []types.TransactWriteItem) error {
+	ambiguous := false
+	pace := s.newRetry()
+	for {
+		// A new input for each try: the SDK writes its token into the input, and a try of
+		// ours is a new call, not a replay of the last one's bytes.
+		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+		if err == nil {
+			return nil
+		}
+		f := classify(err)
+		switch f.kind {
+		case failureRefused:
+			return s.refused(c, all, f)
+		case failureFault:
+			return internal("committing a change", err)
+		case failureAmbiguous:
+			ambiguous = true
+		case failureConflict, failureThrottle:
+		}
+		if pace.again(ctx, f.kind == failureThrottle) {
+			continue
+		}
+		if !ambiguous {
+			return unavailable("committing a change", err)
+		}
+		return s.settle(ctx, c, err)
+	}
+}
+
+// refused turns the reasons of a cancelled transaction into the answer. The change's
+// own event in place of the new one says that an earlier try was applied and its answer
+// lost: then all of the change is, and the caller is told so (case G6).
+func (s *Store) refused(c ledger.Change, all []leg, f failure) error {
+	r := &ledger.Refused{Contended: f.contended}
+	for i, reason := range f.reasons {
+		if i >= len(all) || aws.ToString(reason.Code) != reasonCondition {
+			continue
+		}
+		refusedLeg, err := all[i].refused(reason.Item)
+		if err != nil {
+			return internal("decoding a refused item", err)
+		}
+		if refusedLeg.Event != nil && isOwnEvent(c, *refusedLeg.Event) {
+			return nil
+		}
+		r.Legs = append(r.Legs, refusedLeg)
+	}
+	return r
+}
+
+func isOwnEvent(c ledger.Change, stored ledger.Event) bool {
+	for _, e := range c.Events {
+		if e.ID == stored.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// settle looks whether a change whose answers were lost was applied. It reads with what
+// is left of ctx. Not finding the event does not prove that a late try will not still
+// arrive, so the outcome stays unknown: the caller asks again with the same key.
+func (s *Store) settle(ctx context.Context, c ledger.Change, cause error) error {
+	unknown := &ledger.Error{
+		Code:    ledger.CodeOutcomeUnknown,
+		Message: "the request may have been carried out; ask again with the same key",
+		Cause:   cause,
+	}
+	if len(c.Events) == 0 {
+		return unknown
+	}
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: aws.String(s.table), Key: eventKey(c.Events[0]).attributes(), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		unknown.Cause = errors.Join(cause, err)
+		return unknown
+	}
+	if len(out.Item) == 0 {
+		return unknown
+	}
+	stored, err := decodeEvent(out.Item)
+	if err != nil {
+		return internal("decoding an event", err)
+	}
+	if !isOwnEvent(c, stored) {
+		return unknown
+	}
+	return nil
+}

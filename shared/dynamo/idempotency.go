@@ -1,0 +1,54 @@
+package dynamo
+
+import (
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"holdfast/shared/ledger"
+)
+
+const attributeRetainUntilMs = "retain_until_ms"
+
+// idempotencyRecord remembers an answered request. Its time to live only purges it:
+// until DynamoDB gets to that, and for as long as it takes, code compares retain_until.
+type idempotencyRecord struct {
+	itemKey
+	ID            ledger.IdempotencyID `dynamodbav:"idempotency_id"`
+	Fingerprint   ledger.Fingerprint   `dynamodbav:"fingerprint"`
+	Status        int                  `dynamodbav:"response_status"`
+	Body          []byte               `dynamodbav:"response_body"`
+	CompletedAtMs int64                `dynamodbav:"completed_at_ms"`
+	RetainUntilMs int64                `dynamodbav:"retain_until_ms"`
+	TTLAtSeconds  int64                `dynamodbav:"ttl_at_seconds"`
+}
+
+func decodeIdempotency(item map[string]types.AttributeValue) (ledger.IdempotencyRecord, error) {
+	var r idempotencyRecord
+	err := attributevalue.UnmarshalMap(item, &r)
+	return ledger.IdempotencyRecord{
+		ID: r.ID, Fingerprint: r.Fingerprint, Response: ledger.Response{Status: r.Status, Body: r.Body},
+		CompletedAt: fromMilliseconds(r.CompletedAtMs), RetainUntil: fromMilliseconds(r.RetainUntilMs),
+	}, err
+}
+
+func idempotencyLeg(r ledger.IdempotencyRecord, at time.Time) (leg, error) {
+	record := idempotencyRecord{
+		itemKey: idempotencyKey(r.ID), ID: r.ID, Fingerprint: r.Fingerprint,
+		Status: r.Response.Status, Body: r.Response.Body,
+		CompletedAtMs: milliseconds(r.CompletedAt), RetainUntilMs: milliseconds(r.RetainUntil),
+		TTLAtSeconds: r.RetainUntil.Unix() + 1,
+	}
+	condition := notThere().Or(expression.Name(attributeRetainUntilMs).LessThanEqual(expression.Value(milliseconds(at))))
+	return putLeg(record, condition, func(item map[string]types.AttributeValue) (ledger.RefusedLeg, error) {
+		refused := ledger.RefusedLeg{Kind: ledger.LegIdempotency}
+		if len(item) == 0 {
+			return refused, nil
+		}
+		stored, err := decodeIdempotency(item)
+		refused.Idempotency = &stored
+		return refused, err
+	})
+}

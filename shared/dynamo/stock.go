@@ -1,0 +1,118 @@
+package dynamo
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"holdfast/shared/ledger"
+)
+
+const (
+	attributeAvailable  = "available"
+	attributeHeld       = "held"
+	attributeConfirmed  = "confirmed"
+	attributeCapacity   = "capacity"
+	attributeOpen       = "open"
+	attributeUnitAmount = "unit_amount"
+	attributeCurrency   = "currency"
+	attributeShards     = "shards"
+)
+
+// stockRecord is one shard of a slot's stock. DynamoDB conditions can compare
+// attributes with values but not add them, which is why available is stored.
+type stockRecord struct {
+	itemKey
+	termsFields
+	Slot      ledger.SlotID  `dynamodbav:"slot_id"`
+	Shard     ledger.Shard   `dynamodbav:"shard"`
+	Available ledger.Units   `dynamodbav:"available"`
+	Held      ledger.Units   `dynamodbav:"held"`
+	Confirmed ledger.Units   `dynamodbav:"confirmed"`
+	Capacity  ledger.Units   `dynamodbav:"capacity"`
+	Version   ledger.Version `dynamodbav:"version"`
+}
+
+func decodeStock(item map[string]types.AttributeValue) (ledger.Stock, error) {
+	var r stockRecord
+	err := attributevalue.UnmarshalMap(item, &r)
+	return ledger.Stock{
+		Slot: r.Slot, Shard: r.Shard, Terms: r.terms(), Version: r.Version,
+		Counters: ledger.Counters{Available: r.Available, Held: r.Held, Confirmed: r.Confirmed, Capacity: r.Capacity},
+	}, err
+}
+
+func newStockLeg(s ledger.Stock) (leg, error) {
+	record := stockRecord{
+		itemKey: stockKey(s.Slot, s.Shard), termsFields: newTermsFields(s.Terms), Slot: s.Slot, Shard: s.Shard,
+		Available: s.Counters.Available, Held: s.Counters.Held, Confirmed: s.Counters.Confirmed,
+		Capacity: s.Counters.Capacity, Version: s.Version,
+	}
+	return putLeg(record, notThere(), refusedStock(s.Slot, s.Shard))
+}
+
+// stockLeg changes the counters of one stock item. The condition names every counter
+// that falls, and for a sale what the sale depends on: nothing about stock is decided
+// by an earlier read.
+func stockLeg(w ledger.StockWrite) (leg, error) {
+	condition := expression.AttributeExists(expression.Name(AttributePartitionKey))
+	update := expression.Set(expression.Name(attributeVersion), expression.Name(attributeVersion).Plus(expression.Value(1)))
+	for _, counter := range []struct {
+		name  string
+		delta ledger.Units
+	}{
+		{attributeAvailable, w.Delta.Available}, {attributeHeld, w.Delta.Held},
+		{attributeConfirmed, w.Delta.Confirmed}, {attributeCapacity, w.Delta.Capacity},
+	} {
+		name := expression.Name(counter.name)
+		if counter.delta != 0 {
+			update = update.Set(name, name.Plus(expression.Value(counter.delta)))
+		}
+		if counter.delta < 0 {
+			condition = condition.And(name.GreaterThanEqual(expression.Value(-counter.delta)))
+		}
+	}
+	if w.Sale != nil {
+		condition = condition.
+			And(expression.Name(attributeOpen).Equal(expression.Value(w.Sale.Open))).
+			And(expression.Name(attributeUnitAmount).Equal(expression.Value(w.Sale.Price.AmountMinor))).
+			And(expression.Name(attributeCurrency).Equal(expression.Value(w.Sale.Price.Currency))).
+			And(expression.Name(attributeShards).Equal(expression.Value(w.Sale.Shards)))
+	}
+	if w.SetTerms != nil {
+		update = update.
+			Set(expression.Name(attributeOpen), expression.Value(w.SetTerms.Open)).
+			Set(expression.Name(attributeUnitAmount), expression.Value(w.SetTerms.Price.AmountMinor)).
+			Set(expression.Name(attributeCurrency), expression.Value(w.SetTerms.Price.Currency)).
+			Set(expression.Name(attributeShards), expression.Value(w.SetTerms.Shards))
+	}
+	built, err := expression.NewBuilder().WithCondition(condition).WithUpdate(update).Build()
+	if err != nil {
+		return leg{}, err
+	}
+	return leg{
+		item: types.TransactWriteItem{Update: &types.Update{
+			Key:                                 stockKey(w.Slot, w.Shard).attributes(),
+			ConditionExpression:                 built.Condition(),
+			UpdateExpression:                    built.Update(),
+			ExpressionAttributeNames:            built.Names(),
+			ExpressionAttributeValues:           built.Values(),
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}},
+		setTable: func(item *types.TransactWriteItem, table string) { item.Update.TableName = aws.String(table) },
+		refused:  refusedStock(w.Slot, w.Shard),
+	}, nil
+}
+
+func refusedStock(slot ledger.SlotID, shard ledger.Shard) decodeRefused {
+	return func(item map[string]types.AttributeValue) (ledger.RefusedLeg, error) {
+		refused := ledger.RefusedLeg{Kind: ledger.LegStock, Slot: slot, Shard: shard}
+		if len(item) == 0 {
+			return refused, nil
+		}
+		stock, err := decodeStock(item)
+		refused.Stock = &stock
+		return refused, err
+	}
+}
