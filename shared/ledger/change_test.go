@@ -1,0 +1,157 @@
+package ledger_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/shared/ledger"
+)
+
+// mustNewSlot builds an open slot at 500 USD.
+func mustNewSlot(t testing.TB, id ledger.SlotID, capacity ledger.Units, shards int) (ledger.Slot, ledger.Change) {
+	t.Helper()
+	change, err := ledger.NewSlot(id, definitionOf(capacity, shards), originOf("slot "+string(id)), noon)
+	if err != nil {
+		t.Fatalf("new slot: %v", err)
+	}
+	return change.Slots[0].Next, change
+}
+
+func definitionOf(capacity ledger.Units, shards int) ledger.SlotDefinition {
+	return ledger.SlotDefinition{
+		ResourceType: "show", ResourceID: "hamlet", Capacity: capacity, Policy: ledger.DefaultPolicy(),
+		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 500, Currency: "USD"}, Shards: shards},
+	}
+}
+
+func originOf(seed string) ledger.Origin {
+	return ledger.Origin{Actor: "U-1", Command: ledger.CommandCreateHold, RequestID: "request", EventID: ledger.NewEventID(random(seed))}
+}
+
+// mustNewHold builds a hold of two units on the two shards of slot A, one on slot B.
+func mustNewHold(t testing.TB) ledger.Change {
+	t.Helper()
+	a, _ := mustNewSlot(t, "A", 10, 2)
+	b, _ := mustNewSlot(t, "B", 10, 1)
+	change, err := ledger.NewHold(ledger.HoldPlan{
+		ID: holdID("H"), Owner: "U-1",
+		Quotes: []ledger.Quote{{Slot: "A", Quantity: 2, UnitAmount: 500}, {Slot: "B", Quantity: 1, UnitAmount: 500}},
+		Slots:  map[ledger.SlotID]ledger.Slot{"A": a, "B": b},
+		Allocations: map[ledger.SlotID][]ledger.Allocation{
+			"A": {{Shard: 0, Quantity: 1}, {Shard: 1, Quantity: 1}}, "B": {{Shard: 0, Quantity: 1}},
+		},
+	}, originOf("hold"), noon)
+	if err != nil {
+		t.Fatalf("new hold: %v", err)
+	}
+	return change
+}
+
+func TestChangeValidateAcceptsWhatTheBuildersBuild(t *testing.T) {
+	slot, newSlot := mustNewSlot(t, "A", 10, 3)
+	hold := mustNewHold(t).Holds[0].Next
+	confirm, err := ledger.Confirm(hold, "pay", originOf("confirm"), noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit, err := ledger.EditSlot(slot, newSlot.NewStock, definitionOf(7, 3), originOf("edit"), noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := ledger.Change{At: noon, Idempotency: &ledger.IdempotencyRecord{ID: "id"}}
+	for name, change := range map[string]ledger.Change{
+		"new slot": newSlot, "new hold": mustNewHold(t), "confirm": confirm, "edit": edit, "record alone": record,
+	} {
+		if err := change.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Each refusal of Validate is shown once, by one fault in a change that is else right.
+func TestChangeValidateRefuses(t *testing.T) {
+	tests := []struct {
+		name  string
+		want  string
+		fault func(*ledger.Change)
+	}{
+		{"nothing", "writes nothing", func(c *ledger.Change) { *c = ledger.Change{At: noon} }},
+		{"too many actions", "101 actions", func(c *ledger.Change) {
+			c.Uniqueness = make([]ledger.Uniqueness, ledger.ActionsMax+1-c.Actions())
+		}},
+		{"no time", "whole milliseconds", func(c *ledger.Change) { c.At = time.Time{} }},
+		{"a time too fine", "whole milliseconds", func(c *ledger.Change) { c.At = noon.Add(time.Microsecond) }},
+		{"one hold twice", "two actions on hold/", func(c *ledger.Change) { c.Holds = append(c.Holds, c.Holds[0]) }},
+		{"one slot twice", "two actions on slot/", func(c *ledger.Change) {
+			c.Slots = []ledger.SlotWrite{{Next: ledger.Slot{ID: "A"}}, {Next: ledger.Slot{ID: "A"}}}
+		}},
+		{"one stock item twice", "two actions on stock/A/0", func(c *ledger.Change) { c.Stock = append(c.Stock, c.Stock[0]) }},
+		{"new stock that is also written", "two actions on stock/A/0", func(c *ledger.Change) {
+			c.NewStock = []ledger.Stock{{Slot: "A", Shard: 0}}
+		}},
+		{"one event id twice", "two actions on event/", func(c *ledger.Change) { c.Events = append(c.Events, c.Events[0]) }},
+		{"one claim twice", "two actions on payment_reference/pay", func(c *ledger.Change) {
+			claim := ledger.Uniqueness{Kind: ledger.UniquePaymentReference, Value: "pay"}
+			c.Uniqueness = []ledger.Uniqueness{claim, claim}
+		}},
+		{"stock that loses more than is told", "moves by", func(c *ledger.Change) { c.Stock[0].Delta.Available-- }},
+		{"stock that is created from nothing", "moves by", func(c *ledger.Change) { c.Stock[0].Delta.Capacity = 1 }},
+		{"stock that nothing tells of", "moves by", func(c *ledger.Change) { c.Events[0].Movements = c.Events[0].Movements[1:] }},
+		{"stock that is told but not written", "not written", func(c *ledger.Change) { c.Stock = c.Stock[1:] }},
+		{"a movement of nothing", "moves nothing", func(c *ledger.Change) { c.Events[0].Movements[0].Quantity = 0 }},
+		{"a negative movement", "moves nothing", func(c *ledger.Change) { c.Events[0].Movements[0].Quantity = -1 }},
+		{"a movement to where it was", "moves nothing", func(c *ledger.Change) { c.Events[0].Movements[0].To = ledger.BucketAvailable }},
+		{"new stock that breaks P1", "new stock of C", func(c *ledger.Change) {
+			c.NewStock = []ledger.Stock{{Slot: "C", Counters: ledger.Counters{Available: 1}}}
+		}},
+		{"new stock that nothing tells of", "moves by", func(c *ledger.Change) {
+			c.NewStock = []ledger.Stock{{Slot: "C", Counters: ledger.Counters{Available: 1, Capacity: 1}}}
+		}},
+		{"an event without id", "is not of one hold or slot", func(c *ledger.Change) { c.Events[0].ID = "" }},
+		{"an event without version", "is not of one hold or slot", func(c *ledger.Change) { c.Events[0].Version = 0 }},
+		{"an event of nothing", "is not of one hold or slot", func(c *ledger.Change) { c.Events[0].Hold = nil }},
+		{"an event of a hold and a slot", "is not of one hold or slot", func(c *ledger.Change) { c.Events[0].Slot = &ledger.Slot{ID: "A"} }},
+		{"two events of one version", "two events of hold/", func(c *ledger.Change) {
+			second := c.Events[0]
+			second.ID, second.Movements = "another", nil
+			c.Events = append(c.Events, second)
+		}},
+		{"a line that takes less than it says", "promises 3 units of slot A but takes 2", func(c *ledger.Change) { c.Holds[0].Next.Lines[0].Quantity = 3 }},
+		{"a hold without its event", "without its event", func(c *ledger.Change) { c.Events, c.Stock = nil, nil }},
+		{"a hold whose event is of another version", "without its event", func(c *ledger.Change) { c.Events[0].Version = 2 }},
+		{"a hold that skips a version", "without its event", func(c *ledger.Change) {
+			c.Holds[0].Next.Version, c.Events[0].Version = 2, 2
+		}},
+		{"a slot without its event", "without its event", func(c *ledger.Change) {
+			c.Slots = []ledger.SlotWrite{{Next: ledger.Slot{ID: "A", Version: 1}}}
+		}},
+		{"an event without its hold", "an event without its hold or slot", func(c *ledger.Change) { c.Holds = nil }},
+	}
+	for _, test := range tests {
+		change := mustNewHold(t)
+		test.fault(&change)
+		err := change.Validate()
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error is %v, want it to say %q", test.name, err, test.want)
+		}
+	}
+}
+
+func TestChangeActionsCountsEveryItem(t *testing.T) {
+	change := mustNewHold(t)
+	const holdEventAndThreeStockItems = 5
+	if got := change.Actions(); got != holdEventAndThreeStockItems {
+		t.Errorf("a hold on three stock items has %d actions", got)
+	}
+	change.Idempotency = &ledger.IdempotencyRecord{}
+	change.Uniqueness = make([]ledger.Uniqueness, 2)
+	change.Slots = make([]ledger.SlotWrite, 3)
+	change.NewStock = make([]ledger.Stock, 4)
+	if got := change.Actions(); got != holdEventAndThreeStockItems+1+2+3+4 {
+		t.Errorf("with one record, two claims, three slots and four new stock items it has %d actions", got)
+	}
+	if change.Empty() || !(ledger.Change{At: noon}).Empty() {
+		t.Error("Empty does not say whether anything is written")
+	}
+}
