@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime/debug"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"holdfast/shared/commands"
+	"holdfast/shared/ledger"
+	"holdfast/shared/system"
+	"holdfast/shared/topology"
+)
+
+// Options is what an API needs.
+type Options struct {
+	Store  ledger.Store
+	Clock  system.Clock
+	Random system.Random
+	// OperatorGroup is the group whose members, with the scope operate, are operators.
+	OperatorGroup string
+	// Logger gets one line for each request.
+	Logger *slog.Logger
+}
+
+// API answers the requests of the contract. Use New; it is safe for concurrent use.
+type API struct {
+	store         ledger.Store
+	commands      *commands.Commands
+	clock         system.Clock
+	random        system.Random
+	operatorGroup string
+	logger        *slog.Logger
+	document      []byte
+	router        *router
+	alternatives  *alternativesCache
+}
+
+var (
+	_ http.Handler    = (*API)(nil)
+	_ ServerInterface = (*API)(nil)
+)
+
+// New builds an API with its routes and validators. It returns an error if the document
+// and the topology do not fit each other.
+func New(o Options) (*API, error) {
+	document, err := GetSpec()
+	if err != nil {
+		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
+	}
+	text, err := GetSpecJSON()
+	if err != nil {
+		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
+	}
+	a := &API{
+		store: o.Store, commands: commands.New(o.Store, o.Clock, o.Random),
+		clock: o.Clock, random: o.Random, operatorGroup: o.OperatorGroup, logger: o.Logger,
+		document: text, alternatives: newAlternativesCache(),
+	}
+	a.router, err = newRouter(a, document)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Document returns the OpenAPI document that requests are checked against.
+func Document() (*openapi3.T, error) { return GetSpec() }
+
+// ServeHTTP answers one request, within topology.DatabaseBudget. It never panics: a
+// panic of a handler is a fault of ours, is logged, and is answered as one.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), topology.DatabaseBudget)
+	defer cancel()
+	x := &exchange{
+		writer: w, caller: callerOf(ctx), method: r.Method,
+		began: a.clock.Now(), route: "none",
+	}
+	if x.caller.RequestID == "" {
+		x.caller.RequestID = ledger.NewRequestID(a.random.Bits128())
+	}
+	defer a.log(ctx, x)
+	defer func() {
+		if cause := recover(); cause != nil {
+			x.fail(fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+		}
+	}()
+	if !path.IsAbs(r.URL.Path) || path.Clean(r.URL.Path) != r.URL.Path {
+		// net/http would redirect to the clean path, and a client would follow to another
+		// resource than it named (case H3).
+		x.fail(routeNotFound())
+		return
+	}
+	a.router.ServeHTTP(w, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))
+}
+
+func routeNotFound() error {
+	return &refusal{code: codeRouteNotFound, detail: "nothing answers to this method and path; GET /v1/openapi.json lists what does"}
+}
+
+// GetHealth answers without looking at the database.
+func (a *API) GetHealth(_ http.ResponseWriter, r *http.Request) {
+	exchangeOf(r).answerJSON(http.StatusOK, Health{Status: "ok"})
+}
+
+// GetDocument answers with the contract.
+func (a *API) GetDocument(_ http.ResponseWriter, r *http.Request) {
+	exchangeOf(r).answer(http.StatusOK, a.document)
+}
+
+// log writes the one line of a request. It has nothing of the headers, the query or the
+// body, and of the caller only a hash (promise P12).
+func (a *API) log(ctx context.Context, x *exchange) {
+	attributes := []slog.Attr{
+		slog.String("request_id", string(x.caller.RequestID)),
+		slog.String("method", x.method),
+		slog.String("route", x.route),
+		slog.Int("status", x.status),
+		slog.String("code", string(x.code)),
+		slog.Float64("duration_ms", float64(a.clock.Now().Sub(x.began).Microseconds())/1000),
+		slog.String("subject_hash", subjectHash(x.caller.Principal.Subject)),
+	}
+	level := slog.LevelInfo
+	if x.replayed {
+		attributes = append(attributes, slog.Bool("replayed", true))
+	}
+	if err := errors.Join(x.causes...); err != nil {
+		level = slog.LevelError
+		attributes = append(attributes, slog.String("error", err.Error()))
+	}
+	a.logger.LogAttrs(ctx, level, "request", attributes...)
+}

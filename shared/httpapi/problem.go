@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"holdfast/shared/ledger"
+)
+
+// The codes that only the HTTP face gives. Like those of package ledger they are never
+// renamed.
+const (
+	codeRouteNotFound        ledger.Code = "route_not_found"
+	codeUnauthenticated      ledger.Code = "unauthenticated"
+	codeForbidden            ledger.Code = "forbidden"
+	codeBodyTooLarge         ledger.Code = "body_too_large"
+	codeUnsupportedMediaType ledger.Code = "unsupported_media_type"
+	codeKeyMissing           ledger.Code = "idempotency_key_missing"
+)
+
+const (
+	// problemType, with the code after it, is the problem's type (RFC 9457, 3.1.1).
+	problemType = "urn:holdfast:problem:"
+	// problemErrorsMax bounds how many mistakes of one request are told.
+	problemErrorsMax = 10
+	// retryAfterSeconds is what a 503 asks a client to wait.
+	retryAfterSeconds = "1"
+	// internalDetail is all that a caller learns of a fault of ours.
+	internalDetail = "something went wrong on our side; tell us the request_id"
+)
+
+// answerForm is how a code is told over HTTP.
+type answerForm struct {
+	status int
+	title  string
+}
+
+// answerForms is the one table from code to HTTP. A code that is not in it is a fault of
+// ours.
+var answerForms = map[ledger.Code]answerForm{
+	ledger.CodeInvalid:           {http.StatusBadRequest, "The request is not valid"},
+	codeKeyMissing:               {http.StatusBadRequest, "An Idempotency-Key is needed"},
+	codeUnauthenticated:          {http.StatusUnauthorized, "A token is needed"},
+	codeForbidden:                {http.StatusForbidden, "The token does not allow this"},
+	codeRouteNotFound:            {http.StatusNotFound, "There is no such route"},
+	ledger.CodeSlotNotFound:      {http.StatusNotFound, "There is no such slot"},
+	ledger.CodeHoldNotFound:      {http.StatusNotFound, "There is no such hold"},
+	ledger.CodeSlotClosed:        {http.StatusConflict, "The slot is closed"},
+	ledger.CodeSlotFixed:         {http.StatusConflict, "This part of a slot is fixed"},
+	ledger.CodeCapacityInUse:     {http.StatusConflict, "The capacity is in use"},
+	ledger.CodeHoldNotActive:     {http.StatusConflict, "The hold is over"},
+	ledger.CodeInsufficientStock: {http.StatusConflict, "Not enough is left"},
+	ledger.CodePriceChanged:      {http.StatusConflict, "The price has changed"},
+	ledger.CodeQuantityOverLimit: {http.StatusConflict, "Too many for one hold"},
+	ledger.CodeReferenceUsed:     {http.StatusConflict, "The payment has confirmed another hold"},
+	codeBodyTooLarge:             {http.StatusRequestEntityTooLarge, "The body is too large"},
+	codeUnsupportedMediaType:     {http.StatusUnsupportedMediaType, "The body must be JSON"},
+	ledger.CodeKeyReused:         {http.StatusUnprocessableEntity, "The Idempotency-Key was used before"},
+	ledger.CodeInternal:          {http.StatusInternalServerError, "A fault of ours"},
+	ledger.CodeBusy:              {http.StatusServiceUnavailable, "Too busy"},
+	ledger.CodeUnavailable:       {http.StatusServiceUnavailable, "Not available now"},
+	ledger.CodeOutcomeUnknown:    {http.StatusServiceUnavailable, "The outcome is not known"},
+}
+
+// refusal is an error of the HTTP face itself, before any command.
+type refusal struct {
+	code   ledger.Code
+	detail string
+	errors []ProblemError
+}
+
+func (r *refusal) Error() string { return string(r.code) + ": " + r.detail }
+
+// invalid refuses one parameter or one place in the body.
+func invalid(in, name, detail string) *refusal {
+	return &refusal{code: ledger.CodeInvalid, detail: detail, errors: []ProblemError{{In: in, Name: name, Detail: detail}}}
+}
+
+// problemOf turns any error into what the caller is told. An error without a code tells
+// nothing but that there was one.
+func problemOf(err error, id ledger.RequestID) Problem {
+	var r *refusal
+	var e *ledger.Error
+	var p Problem
+	code, detail := ledger.CodeInternal, internalDetail
+	switch {
+	case errors.As(err, &r):
+		code, detail = r.code, r.detail
+		p.Errors = r.errors[:min(len(r.errors), problemErrorsMax)]
+	case errors.As(err, &e):
+		if _, known := answerForms[e.Code]; known && e.Code != ledger.CodeInternal {
+			code, detail = e.Code, e.Message
+			p.Slots, p.Prices = slotsOf(e), pricesOf(e)
+		}
+	}
+	if code == ledger.CodeHoldNotFound {
+		// Whatever the reason, a foreign hold and an unknown one have one text (P11).
+		detail = ledger.HoldNotFound().Message
+	}
+	form := answerForms[code]
+	p.Type, p.Title, p.Status = problemType+string(code), form.title, int32(form.status) //nolint:gosec // three digits
+	p.Code, p.Detail, p.RequestID = ProblemCode(code), detail, string(id)
+	return p
+}
+
+func slotsOf(e *ledger.Error) []ProblemSlot {
+	var out []ProblemSlot
+	for _, s := range e.Shortages {
+		requested := Quantity(s.Requested)
+		out = append(out, ProblemSlot{SlotID: string(s.Slot), Requested: &requested})
+	}
+	for _, id := range e.Slots {
+		out = append(out, ProblemSlot{SlotID: string(id)})
+	}
+	return out
+}
+
+func pricesOf(e *ledger.Error) []ProblemPrice {
+	var out []ProblemPrice
+	for _, p := range e.Prices {
+		out = append(out, ProblemPrice{SlotID: string(p.Slot), UnitAmount: p.Price.AmountMinor, Currency: string(p.Price.Currency)})
+	}
+	return out
+}
+
+// jsonPointer writes a path as RFC 6901 does.
+func jsonPointer(path []string) string {
+	var b strings.Builder
+	for _, name := range path {
+		b.WriteByte('/')
+		b.WriteString(strings.NewReplacer("~", "~0", "/", "~1").Replace(name))
+	}
+	return b.String()
+}

@@ -1,0 +1,192 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"holdfast/shared/commands"
+	"holdfast/shared/ledger"
+)
+
+// PutSlot defines a slot.
+func (a *API) PutSlot(_ http.ResponseWriter, r *http.Request, id SlotID) {
+	x := exchangeOf(r)
+	var body SlotDefinition
+	if err := decode(x.body, &body); err != nil {
+		x.fail(err)
+		return
+	}
+	// A PUT is repeatable by nature, so it has no key and no fingerprint.
+	request := commands.Request{Actor: x.actor("catalog"), RequestID: x.caller.RequestID, Owner: x.caller.Principal.Subject}
+	answer, err := a.commands.PutSlot(r.Context(), request, ledger.SlotID(id), definitionOf(body), renderSlot)
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	x.answerCommand(answer)
+}
+
+// PatchSlot changes parts of a slot.
+func (a *API) PatchSlot(_ http.ResponseWriter, r *http.Request, id SlotID, params PatchSlotParams) {
+	x := exchangeOf(r)
+	var body SlotPatch
+	if err := decode(x.body, &body); err != nil {
+		x.fail(err)
+		return
+	}
+	request, err := x.request("catalog", params.IdempotencyKey, meaning{ID: id, Body: body})
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	answer, err := a.commands.PatchSlot(r.Context(), request, ledger.SlotID(id), patchOf(body), renderSlot)
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	x.answerCommand(answer)
+}
+
+// GetSlot answers with a slot and its counters, all of one moment.
+func (a *API) GetSlot(_ http.ResponseWriter, r *http.Request, id SlotID) {
+	x := exchangeOf(r)
+	slots, err := a.store.Slots(r.Context(), []ledger.SlotID{ledger.SlotID(id)})
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	if len(slots) == 0 {
+		x.fail(ledger.SlotNotFound(ledger.SlotID(id)))
+		return
+	}
+	stock, err := a.store.StockAtOneMoment(r.Context(), slots[0])
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	var counters ledger.Counters
+	for _, s := range stock {
+		counters = counters.Plus(s.Counters)
+	}
+	x.answerJSON(http.StatusOK, slotOf(slots[0], counters))
+}
+
+func definitionOf(body SlotDefinition) ledger.SlotDefinition {
+	policy := policyPatchOf(body.Policy).Apply(ledger.DefaultPolicy())
+	if body.Policy == nil || body.Policy.HoldMaxSeconds == nil {
+		policy.HoldForMax = max(policy.HoldForMax, policy.HoldFor)
+	}
+	shards := 1
+	if body.Shards != nil {
+		shards = int(*body.Shards)
+	}
+	return ledger.SlotDefinition{
+		ResourceType: ledger.ResourceType(body.ResourceType), ResourceID: ledger.ResourceID(body.ResourceID),
+		StartsAt: timeOrZero(body.StartsAt), EndsAt: timeOrZero(body.EndsAt),
+		Attributes: attributesOf(body.Attributes),
+		Terms: ledger.Terms{
+			Open:   body.Open,
+			Price:  ledger.Money{AmountMinor: body.UnitAmount, Currency: ledger.Currency(body.Currency)},
+			Shards: shards,
+		},
+		Policy: policy, Capacity: ledger.Units(body.Capacity),
+	}
+}
+
+func patchOf(body SlotPatch) ledger.SlotPatch {
+	patch := ledger.SlotPatch{
+		Attributes: attributesOf(body.Attributes),
+		UnitAmount: body.UnitAmount,
+		Open:       body.Open,
+		Policy:     policyPatchOf(body.Policy),
+		Currency:   converted[ledger.Currency](body.Currency),
+		Capacity:   units(body.Capacity), CapacityDelta: units(body.CapacityDelta),
+	}
+	if body.StartsAt != nil {
+		startsAt := time.Time(*body.StartsAt)
+		patch.StartsAt = &startsAt
+	}
+	if body.EndsAt != nil {
+		endsAt := time.Time(*body.EndsAt)
+		patch.EndsAt = &endsAt
+	}
+	return patch
+}
+
+func policyPatchOf(body *PolicyChoice) ledger.PolicyPatch {
+	if body == nil {
+		return ledger.PolicyPatch{}
+	}
+	return ledger.PolicyPatch{
+		HoldFor: duration(body.HoldSeconds), GraceFor: duration(body.GraceSeconds),
+		HoldForMax: duration(body.HoldMaxSeconds), QuantityPerHoldMax: units(body.QuantityMaxPerHold),
+	}
+}
+
+// attributesOf is nil for attributes that are not named, and empty for none.
+func attributesOf(body *Attributes) map[string]string {
+	if body == nil {
+		return nil
+	}
+	return *body
+}
+
+func units(n *int64) *ledger.Units {
+	if n == nil {
+		return nil
+	}
+	out := ledger.Units(*n)
+	return &out
+}
+
+func converted[To, From ~string](text *From) *To {
+	if text == nil {
+		return nil
+	}
+	out := To(*text)
+	return &out
+}
+
+func duration(seconds *int64) *time.Duration {
+	if seconds == nil {
+		return nil
+	}
+	out := time.Duration(*seconds) * time.Second
+	return &out
+}
+
+// renderSlot makes the answer that a command gives and keeps.
+func renderSlot(slot ledger.Slot, counters ledger.Counters, created bool) (ledger.Response, error) {
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	body, err := json.Marshal(slotOf(slot, counters))
+	return ledger.Response{Status: status, Body: body}, err
+}
+
+func slotOf(s ledger.Slot, c ledger.Counters) Slot {
+	return Slot{
+		SlotID: string(s.ID), ResourceType: string(s.ResourceType), ResourceID: string(s.ResourceID),
+		StartsAt: timeOrNil(s.StartsAt), EndsAt: timeOrNil(s.EndsAt), Attributes: attributesOrNil(s.Attributes),
+		Capacity: int64(c.Capacity), Available: int64(c.Available), Held: int64(c.Held), Confirmed: int64(c.Confirmed),
+		UnitAmount: s.Terms.Price.AmountMinor, Currency: string(s.Terms.Price.Currency), Open: s.Terms.Open,
+		Policy: Policy{
+			HoldSeconds: seconds(s.Policy.HoldFor), GraceSeconds: seconds(s.Policy.GraceFor),
+			HoldMaxSeconds: seconds(s.Policy.HoldForMax), QuantityMaxPerHold: int64(s.Policy.QuantityPerHoldMax),
+		},
+		Shards:       int32(s.Terms.Shards), //nolint:gosec // at most ledger.ShardsMax
+		PriceVersion: int64(s.PriceVersion), Version: int64(s.Version),
+		CreatedAt: Time(s.CreatedAt), UpdatedAt: Time(s.UpdatedAt),
+	}
+}
+
+func attributesOrNil(attributes map[string]string) *Attributes {
+	if len(attributes) == 0 {
+		return nil
+	}
+	out := Attributes(attributes)
+	return &out
+}
