@@ -198,7 +198,7 @@ func (s *Store) query(ctx context.Context, q queryOf) (found, error) {
 		TableName: aws.String(s.table), KeyConditionExpression: built.KeyCondition(),
 		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
 		ExclusiveStartKey: q.start, ScanIndexForward: aws.Bool(!q.newestFirst),
-		Limit: aws.Int32(int32(q.limit)), //nolint:gosec // bounded above
+		Limit: aws.Int32(int32(q.limit)),
 	}
 	if q.index == "" {
 		in.ConsistentRead = aws.Bool(true)

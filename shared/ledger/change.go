@@ -166,11 +166,11 @@ func (c Change) Validate() error {
 func (c Change) validateUnique() error {
 	seen := make(map[string]bool, c.Actions())
 	claim := func(kind, id string) error {
-		if key := kind + "/" + id; seen[key] {
+		key := kind + "/" + id
+		if seen[key] {
 			return fmt.Errorf("change: two actions on %s", key)
-		} else {
-			seen[key] = true
 		}
+		seen[key] = true
 		return nil
 	}
 	var failures []error

@@ -59,7 +59,7 @@ type RealRandom struct{}
 // Bits128 draws 128 bits.
 func (RealRandom) Bits128() [16]byte {
 	var bits [16]byte
-	rand.Read(bits[:]) //nolint:errcheck // documented to return no error
+	rand.Read(bits[:])
 	return bits
 }
 
@@ -67,5 +67,5 @@ func (RealRandom) Bits128() [16]byte {
 // bound that is used here.
 func (r RealRandom) Below(n int64) int64 {
 	bits := r.Bits128()
-	return int64(binary.BigEndian.Uint64(bits[:8]) % uint64(n)) //nolint:gosec // n > 0
+	return int64(binary.BigEndian.Uint64(bits[:8]) % uint64(n))
 }
