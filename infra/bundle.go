@@ -33,7 +33,10 @@ func bundledCode(moduleRoot string, name topology.FunctionName) awslambda.Code {
 		Bundling: &awscdk.BundlingOptions{
 			// Mandatory, and never used: the local build either succeeds or fails the synth.
 			Image: awscdk.DockerImage_FromRegistry(jsii.String("not-used")),
-			Local: &goBuild{moduleRoot, name},
+			// CDK stages two assets as one when their folder and options are the same, and
+			// does not look into Local. The command tells the functions apart.
+			Command: jsii.Strings("build", string(name)),
+			Local:   &goBuild{moduleRoot, name},
 		},
 	})
 }

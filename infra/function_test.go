@@ -136,6 +136,21 @@ func TestFunctionsRunAsTheTopologySays(t *testing.T) {
 	})
 }
 
+// CDK took three functions of one module for one asset once, and all of them would
+// have run the code of the first.
+func TestEachFunctionHasItsOwnCode(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		owner := map[string]string{}
+		for _, f := range s.mustResources(t, "AWS::Lambda::Function") {
+			code := readable(f.at("Code", "S3Key"))
+			if other, taken := owner[code]; taken {
+				t.Errorf("%s and %s run the same code %s", f.ID, other, code)
+			}
+			owner[code] = f.ID
+		}
+	})
+}
+
 func TestWhatTheStackDoesNotKnowIsAnError(t *testing.T) {
 	found := resources{}
 	if _, err := found.arns("no-such-resource"); err == nil {
