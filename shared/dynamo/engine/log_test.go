@@ -9,7 +9,7 @@ import (
 
 // waitWithin bounds each wait of these tests. It is generous, because it is only ever
 // used up by a failure.
-const waitWithin = time.Minute
+const waitWithin = 20 * time.Second
 
 // log keeps what was written to it, and lets a test wait for a text.
 type log struct {
