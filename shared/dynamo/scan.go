@@ -1,0 +1,79 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"holdfast/shared/ledger"
+)
+
+// ScanClient is the part of the DynamoDB client that an audit needs. It is apart from
+// Client, because no function that serves users may scan the table.
+type ScanClient interface {
+	Scan(ctx context.Context, in *dynamodb.ScanInput, options ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+}
+
+var _ ScanClient = (*dynamodb.Client)(nil)
+
+// Scan reads the whole table for an audit.
+type Scan struct {
+	client ScanClient
+	table  string
+}
+
+// NewScan returns a scan of the named table.
+func NewScan(client ScanClient, table string) *Scan { return &Scan{client: client, table: table} }
+
+// ScanRecords reads every item, strongly consistent, and hands on what the ledger keeps.
+// Idempotency and uniqueness records are passed over.
+func (s *Scan) ScanRecords(ctx context.Context, visit func(ledger.Records) error) error {
+	in := &dynamodb.ScanInput{TableName: aws.String(s.table), ConsistentRead: aws.Bool(true)}
+	for {
+		out, err := s.client.Scan(ctx, in)
+		if err != nil {
+			return readFailed("scanning the table", err)
+		}
+		var page ledger.Records
+		for _, i := range out.Items {
+			if err := addRecord(&page, i); err != nil {
+				return internal("decoding "+stringOf(i, AttributePartitionKey), err)
+			}
+		}
+		if err := visit(page); err != nil {
+			return err
+		}
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+			return nil
+		}
+	}
+}
+
+func addRecord(page *ledger.Records, i item) error {
+	sort := stringOf(i, AttributeSortKey)
+	switch {
+	case sort == sortHold:
+		hold, err := decodeHold(i)
+		page.Holds = append(page.Holds, ledger.StoredHold{Hold: hold, Due: stringOf(i, AttributeDueShard) == dueShardKey(ledger.DueShard(hold.ID))})
+		return err
+	case sort == sortSlot:
+		slot, err := decodeSlot(i)
+		page.Slots = append(page.Slots, slot)
+		return err
+	case sort == sortStock:
+		stock, err := decodeStock(i)
+		page.Stock = append(page.Stock, stock)
+		return err
+	case strings.HasPrefix(sort, sortEventPrefix):
+		event, err := decodeEvent(i)
+		if err == nil && event.Hold == nil && event.Slot == nil {
+			return errors.New("the event is of no hold and no slot")
+		}
+		page.Events = append(page.Events, event)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,16 @@
+package ledger
+
+// Records are items of the ledger as they are stored, for whoever reads all of them.
+type Records struct {
+	Slots  []Slot
+	Stock  []Stock
+	Holds  []StoredHold
+	Events []Event
+}
+
+// StoredHold is a hold with what its index says of it.
+type StoredHold struct {
+	Hold Hold
+	// Due says that the hold is in the due index, so that a sweep will look at it.
+	Due bool
+}

@@ -1,0 +1,173 @@
+package reconcile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"holdfast/shared/ledger"
+)
+
+// item names one stock item.
+type item struct {
+	slot  ledger.SlotID
+	shard ledger.Shard
+}
+
+func (i item) String() string { return fmt.Sprintf("stock of %s, shard %d", i.slot, i.shard) }
+
+// version names one state of a hold or slot.
+type version struct {
+	subject string
+	number  ledger.Version
+}
+
+// books are the sums of an audit while it reads.
+type books struct {
+	slots  map[ledger.SlotID]ledger.Slot
+	stock  map[item]ledger.Stock
+	holds  map[ledger.HoldID]ledger.StoredHold
+	events map[version]int
+	total  int
+	// promised is what holds say of each stock item, told what the events say.
+	promised map[item]ledger.Counters
+	told     map[item]ledger.Counters
+
+	violations []Violation
+}
+
+func newBooks() *books {
+	return &books{
+		slots: map[ledger.SlotID]ledger.Slot{}, stock: map[item]ledger.Stock{},
+		holds: map[ledger.HoldID]ledger.StoredHold{}, events: map[version]int{},
+		promised: map[item]ledger.Counters{}, told: map[item]ledger.Counters{},
+	}
+}
+
+func (b *books) add(r ledger.Records) {
+	for _, s := range r.Slots {
+		b.slots[s.ID] = s
+	}
+	for _, s := range r.Stock {
+		b.stock[item{s.Slot, s.Shard}] = s
+	}
+	for _, h := range r.Holds {
+		b.holds[h.Hold.ID] = h
+	}
+	for _, e := range r.Events {
+		b.total++
+		b.events[version{subject(e), e.Version}]++
+		for _, m := range e.Movements {
+			key := item{m.Slot, m.Shard}
+			b.told[key] = move(move(b.told[key], m.From, -m.Quantity), m.To, m.Quantity)
+		}
+	}
+}
+
+// move adds units to one bucket. It is written out here, and not taken from the ledger,
+// so that a mistake there can't hide itself.
+func move(c ledger.Counters, bucket ledger.Bucket, units ledger.Units) ledger.Counters {
+	switch bucket {
+	case ledger.BucketAvailable:
+		c.Available += units
+	case ledger.BucketHeld:
+		c.Held += units
+	case ledger.BucketConfirmed:
+		c.Confirmed += units
+	case ledger.BucketOutside:
+	}
+	return c
+}
+
+func subject(e ledger.Event) string {
+	if e.Hold != nil {
+		return "hold " + string(e.Hold.ID)
+	}
+	return "slot " + string(e.Slot.ID)
+}
+
+func (b *books) violated(promise, who, format string, args ...any) {
+	b.violations = append(b.violations, Violation{promise, who, fmt.Sprintf(format, args...)})
+}
+
+// close adds up and compares.
+func (b *books) close() Report {
+	for _, h := range b.holds {
+		b.closeHold(h)
+	}
+	for _, s := range b.slots {
+		b.wantEvents("slot "+string(s.ID), s.Version)
+		for shard := range s.Terms.Shards {
+			if _, found := b.stock[item{s.ID, ledger.Shard(shard)}]; !found {
+				b.violated("P1", item{s.ID, ledger.Shard(shard)}.String(), "the slot has %d shards and this stock item is missing", s.Terms.Shards)
+			}
+		}
+	}
+	for key, s := range b.stock {
+		b.closeStock(key, s)
+	}
+	for key := range b.promised {
+		if _, found := b.stock[key]; !found {
+			b.violated("P2", key.String(), "holds have taken from it and it does not exist")
+		}
+	}
+	for v, n := range b.events {
+		b.violated("P5", v.subject, "%d events of version %d, which is not a version of it", n, v.number)
+	}
+	slices.SortFunc(b.violations, func(x, y Violation) int { return cmp.Compare(x.String(), y.String()) })
+	return Report{Slots: len(b.slots), Holds: len(b.holds), Events: b.total, Violations: b.violations}
+}
+
+func (b *books) closeHold(stored ledger.StoredHold) {
+	h := stored.Hold
+	who := "hold " + string(h.ID)
+	b.wantEvents(who, h.Version)
+	if held := h.Status == ledger.StatusHeld; held != stored.Due {
+		b.violated("P9", who, "it is %s, and in the due index: %t", h.Status, stored.Due)
+	}
+	for _, line := range h.Lines {
+		var units ledger.Units
+		for _, a := range line.Shards {
+			units += a.Quantity
+			key := item{line.Slot, a.Shard}
+			switch h.Status {
+			case ledger.StatusHeld:
+				b.promised[key] = move(b.promised[key], ledger.BucketHeld, a.Quantity)
+			case ledger.StatusConfirmed:
+				b.promised[key] = move(b.promised[key], ledger.BucketConfirmed, a.Quantity)
+			case ledger.StatusCanceled, ledger.StatusExpired:
+			}
+		}
+		if units != line.Quantity {
+			b.violated("P2", who, "its line of %s has %d units, its shards %d", line.Slot, line.Quantity, units)
+		}
+	}
+}
+
+// wantEvents expects one event for each version from 1 to last, and takes them out, so
+// that what is left over belongs to nothing.
+func (b *books) wantEvents(who string, last ledger.Version) {
+	for n := ledger.Version(1); n <= last; n++ {
+		key := version{who, n}
+		if found := b.events[key]; found != 1 {
+			b.violated("P5", who, "%d events of version %d", found, n)
+		}
+		delete(b.events, key)
+	}
+}
+
+func (b *books) closeStock(key item, s ledger.Stock) {
+	c := s.Counters
+	if c.Available < 0 || c.Held < 0 || c.Confirmed < 0 || c.Available+c.Held+c.Confirmed != c.Capacity {
+		b.violated("P1", key.String(), "counters %+v", c)
+	}
+	if slot, found := b.slots[key.slot]; !found || slot.Terms != s.Terms {
+		b.violated("P1", key.String(), "its terms are not those of its slot")
+	}
+	if want := b.promised[key]; c.Held != want.Held || c.Confirmed != want.Confirmed {
+		b.violated("P2", key.String(), "held %d and confirmed %d, but its holds have %d and %d", c.Held, c.Confirmed, want.Held, want.Confirmed)
+	}
+	if want := b.told[key]; c.Available != want.Available || c.Held != want.Held || c.Confirmed != want.Confirmed {
+		b.violated("P3", key.String(), "counters %+v, but its events tell %+v", c, want)
+	}
+}
