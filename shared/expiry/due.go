@@ -39,7 +39,8 @@ func newDueQueue(store Store, now time.Time, pageItems int, late func() bool) *d
 	return &dueQueue{store: store, now: now, pageItems: pageItems, late: late, shards: make([]dueShard, ledger.DueShards)}
 }
 
-// next takes the entry that is overdue longest, or reports that there is none.
+// next takes the entry that is overdue longest, or reports that there is none. Once
+// late is true the entry may not be the oldest, and is for counting only.
 func (q *dueQueue) next(ctx context.Context) (ledger.DueHold, bool) {
 	oldest := -1
 	for i := range q.shards {
@@ -51,8 +52,7 @@ func (q *dueQueue) next(ctx context.Context) (ledger.DueHold, bool) {
 			oldest = i
 		}
 	}
-	if oldest < 0 || q.cut {
-		// With one shard unread, nobody knows which entry is the oldest.
+	if oldest < 0 {
 		return ledger.DueHold{}, false
 	}
 	entry := q.shards[oldest].entries[0]
