@@ -142,7 +142,8 @@ func TestTickIsGivenUp(t *testing.T) {
 }
 
 func TestRunThatIsCutOffByTheEndIsNotGivenUp(t *testing.T) {
-	got := run(t, patient, 90*time.Second, func(ctx context.Context, _ int) error {
+	impatient := topology.ScheduleTrigger{Every: time.Minute, EventAgeMax: time.Hour}
+	got := run(t, impatient, 90*time.Second, func(ctx context.Context, _ int) error {
 		<-ctx.Done()
 		return ctx.Err()
 	})
