@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"holdfast/shared/dynamo"
+	"holdfast/shared/httpapi"
+	"holdfast/shared/ledger"
+	"holdfast/shared/system"
+)
+
+// writeUnitsCeiling is what one life may cost: a hold is made, confirmed, and both of
+// its events are published.
+const writeUnitsCeiling = 26
+
+// bought is a row of the table: what one step wrote, and what for.
+type bought struct {
+	step  string
+	where string // the table, or one of its indexes
+	what  string
+	units float64
+}
+
+// purposes says what each place is written for, by step and place.
+var purposes = map[string]string{
+	"hold/table":          "stock moved, the hold, its event, its idempotency record: 4 items, 2 units each",
+	"hold/due":            "the sweep finds the hold when it is over",
+	"hold/owner":          "the owner finds the hold",
+	"hold/unpublished":    "a lost event is found again",
+	"confirm/table":       "stock moved, the hold, its event, its idempotency record: 4 items, 2 units each",
+	"confirm/due":         "the sweep has nothing more to look at",
+	"confirm/unpublished": "a lost event is found again",
+	"publish/table":       "both events are marked as published",
+	"publish/unpublished": "both events leave the index",
+}
+
+// measureWriteUnits prints the write units of one hold's life, as the engine counts them.
+func (b *bench) measureWriteUnits(ctx context.Context, out io.Writer) error {
+	meter := &meter{Client: b.client}
+	api, err := apiOn(meter)
+	if err != nil {
+		return err
+	}
+	id, err := makeHold(ctx, api, b.createEvent())
+	if err != nil {
+		return err
+	}
+	rows := meter.take("hold")
+	confirm := request(http.MethodPost, "/v1/holds/"+id+"/confirm", "confirm", "bench-confirm", "{}")
+	if answer, err := invoke(ctx, api, confirm); err != nil || answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("confirm a hold: %d %s: %w", answer.StatusCode, answer.Body, err)
+	}
+	rows = append(rows, meter.take("confirm")...)
+	if err := publish(ctx, meter, ledger.HoldID(id)); err != nil {
+		return err
+	}
+	rows = append(rows, meter.take("publish")...)
+	return printUnits(out, rows)
+}
+
+func makeHold(ctx context.Context, api *httpapi.API, event json.RawMessage) (string, error) {
+	answer, err := invoke(ctx, api, event)
+	if err != nil || answer.StatusCode != http.StatusCreated {
+		return "", fmt.Errorf("create a hold: %d %s: %w", answer.StatusCode, answer.Body, err)
+	}
+	var hold httpapi.Hold
+	err = json.Unmarshal([]byte(answer.Body), &hold)
+	return hold.HoldID, err
+}
+
+// publish marks the hold's events as the outbox does once the bus has them.
+func publish(ctx context.Context, client dynamo.Client, id ledger.HoldID) error {
+	clock := system.RealClock{}
+	store := dynamo.NewStore(client, tableName, clock, system.RealRandom{})
+	events, err := store.HoldEvents(ctx, id)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if err := store.MarkPublished(ctx, e, clock.Now().Truncate(time.Millisecond)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printUnits(out io.Writer, rows []bought) error {
+	fmt.Fprintf(out, "\nwrite units of one hold of one line: held, confirmed, both events published\n")
+	var total float64
+	for _, row := range rows {
+		fmt.Fprintf(out, "%8s %-12s %5.0f  %s\n", row.step, row.where, row.units, row.what)
+		total += row.units
+	}
+	fmt.Fprintf(out, "%8s %-12s %5.0f  (at most %d)\n", "total", "", total, writeUnitsCeiling)
+	if total > writeUnitsCeiling {
+		return fmt.Errorf("a hold's life costs %.0f write units, more than %d", total, writeUnitsCeiling)
+	}
+	return nil
+}
+
+// meter asks each write for the capacity that it consumed, and adds it up.
+type meter struct {
+	*dynamodb.Client
+	units map[string]float64
+}
+
+// TransactWriteItems counts a transaction.
+func (m *meter) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	out, err := m.Client.TransactWriteItems(ctx, in, options...)
+	if err == nil {
+		for _, consumed := range out.ConsumedCapacity {
+			m.count(&consumed)
+		}
+	}
+	return out, err
+}
+
+// UpdateItem counts a single write.
+func (m *meter) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, options ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	out, err := m.Client.UpdateItem(ctx, in, options...)
+	if err == nil {
+		m.count(out.ConsumedCapacity)
+	}
+	return out, err
+}
+
+func (m *meter) count(consumed *types.ConsumedCapacity) {
+	if m.units == nil {
+		m.units = make(map[string]float64)
+	}
+	m.units["table"] += aws.ToFloat64(consumed.Table.CapacityUnits)
+	for index, units := range consumed.GlobalSecondaryIndexes {
+		m.units[index] += aws.ToFloat64(units.CapacityUnits)
+	}
+}
+
+// take returns what was counted since the last take, as rows in a fixed order.
+func (m *meter) take(step string) []bought {
+	var rows []bought
+	for _, where := range []string{"table", dynamo.IndexDue, dynamo.IndexOwner, dynamo.IndexUnpublished, dynamo.IndexResource} {
+		if units := m.units[where]; units > 0 {
+			rows = append(rows, bought{step, where, purposes[step+"/"+where], units})
+		}
+	}
+	m.units = nil
+	return rows
+}
