@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
-	"holdfast/scripts/internal/clock"
+	"holdfast/shared/system"
 	"holdfast/shared/topology"
 )
 
@@ -51,7 +51,7 @@ type Config struct {
 	// until it succeeds, because the records are lost to the function after it.
 	GiveUp         func(context.Context, Failure) error
 	CheckpointFile string
-	Clock          clock.Clock
+	Clock          system.Clock
 	Log            *slog.Logger
 }
 
@@ -113,7 +113,7 @@ func (p *Poller) Run(ctx context.Context) error {
 		default:
 			failures = 0
 		}
-		if p.config.Clock.Wait(ctx, wait) != nil {
+		if p.config.Clock.Sleep(ctx, wait) != nil {
 			return nil
 		}
 	}
@@ -255,7 +255,7 @@ func (p *Poller) work(ctx context.Context, shardID string, whole Batch) error {
 		}
 		pending = append(slices.Clone(step.Next), pending[1:]...)
 		if len(step.Next) > 0 && step.Next[0].Retries > batch.Retries {
-			if err := p.config.Clock.Wait(ctx, retryWait(batch.Retries)); err != nil {
+			if err := p.config.Clock.Sleep(ctx, retryWait(batch.Retries)); err != nil {
 				return err
 			}
 		}
@@ -292,7 +292,7 @@ func (p *Poller) finish(ctx context.Context, shardID string, batch Batch, step S
 			break
 		}
 		p.config.Log.Error("stream batch cannot be given up; trying again", "error", err)
-		if err := p.config.Clock.Wait(ctx, retryWait(tries)); err != nil {
+		if err := p.config.Clock.Sleep(ctx, retryWait(tries)); err != nil {
 			return err
 		}
 	}

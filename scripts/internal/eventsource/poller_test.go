@@ -126,7 +126,7 @@ type idleClock struct {
 
 func (c *idleClock) Now() time.Time { return c.now }
 
-func (c *idleClock) Wait(ctx context.Context, duration time.Duration) error {
+func (c *idleClock) Sleep(ctx context.Context, duration time.Duration) error {
 	const quietMax = 3
 	c.now = c.now.Add(duration)
 	c.waits = append(c.waits, duration)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"holdfast/scripts/internal/clock"
+	"holdfast/shared/system"
 	"holdfast/shared/topology"
 )
 
@@ -68,7 +68,7 @@ type Config struct {
 	Invoke func(ctx context.Context, payload []byte) ([]byte, error)
 	// GiveUp delivers the message about a tick that was given up.
 	GiveUp func(context.Context, Failure) error
-	Clock  clock.Clock
+	Clock  system.Clock
 	Log    *slog.Logger
 }
 
@@ -97,7 +97,7 @@ func (s *Schedule) Run(ctx context.Context) {
 		if late := now.Sub(at); late >= every {
 			at = at.Add(late.Truncate(every))
 		}
-		if s.config.Clock.Wait(ctx, at.Sub(now)) != nil {
+		if s.config.Clock.Sleep(ctx, at.Sub(now)) != nil {
 			return
 		}
 		running.Go(func() { s.run(ctx, s.tick(at)) })
@@ -136,7 +136,7 @@ func (s *Schedule) run(ctx context.Context, tick Tick) {
 			s.giveUp(ctx, tick, EventAgeExceeded, tries)
 			return
 		}
-		if s.config.Clock.Wait(ctx, wait) != nil {
+		if s.config.Clock.Sleep(ctx, wait) != nil {
 			return
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"holdfast/scripts/internal/clock"
 	"holdfast/scripts/internal/schedule"
+	"holdfast/shared/system"
 	"holdfast/shared/topology"
 )
 
@@ -54,7 +54,7 @@ func run(t *testing.T, trigger topology.ScheduleTrigger, length time.Duration, d
 					failure.RequestContext.Condition, failure.RequestPayload.Time.Sub(got.start), failure.RequestContext.ApproximateInvokeCount))
 				return nil
 			},
-			Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Clock: system.RealClock{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestTicksComeAtTheirRateAsTheSchedulerSendsThem(t *testing.T) {
 
 func TestSlowRunDoesNotDelayTheNextTick(t *testing.T) {
 	got := run(t, patient, 2*time.Minute+time.Second, func(ctx context.Context, _ int) error {
-		return clock.System{}.Wait(ctx, 90*time.Second)
+		return system.RealClock{}.Sleep(ctx, 90*time.Second)
 	})
 	want(t, "runs", got.runs, "at 1m0s for 1m0s", "at 2m0s for 2m0s")
 }
@@ -153,14 +153,14 @@ func TestRunThatIsCutOffByTheEndIsNotGivenUp(t *testing.T) {
 
 // sleepyClock jumps once, as the clock of a machine that was asleep does.
 type sleepyClock struct {
-	clock.System
+	system.RealClock
 	asleep time.Duration
 }
 
-func (c *sleepyClock) Now() time.Time { return c.System.Now().Add(c.asleep) }
+func (c *sleepyClock) Now() time.Time { return c.RealClock.Now().Add(c.asleep) }
 
-func (c *sleepyClock) Wait(ctx context.Context, duration time.Duration) error {
-	err := c.System.Wait(ctx, duration)
+func (c *sleepyClock) Sleep(ctx context.Context, duration time.Duration) error {
+	err := c.RealClock.Sleep(ctx, duration)
 	if c.asleep == 0 {
 		c.asleep = 5*time.Minute + 30*time.Second
 	}
