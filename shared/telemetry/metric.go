@@ -42,6 +42,7 @@ const (
 	MetricOutboxPublished     MetricName = "outbox_published"
 	MetricOutboxFailed        MetricName = "outbox_failed"
 	MetricOutboxUndecodable   MetricName = "outbox_undecodable"
+	MetricOutboxTruncated     MetricName = "outbox_truncated"
 	MetricOutboxLagSecondsMax MetricName = "outbox_lag_seconds_max"
 )
 
@@ -63,8 +64,9 @@ func Metrics() []Metric {
 		{MetricExpiryTruncated, UnitCount, "Sweeps that stopped for lack of time with work left."},
 		{MetricExpiryRemainingMin, UnitCount, "Due entries that a truncated sweep had read and left behind; there may be more."},
 		{MetricOutboxPublished, UnitCount, "Events that the bus accepted and that were marked as published."},
-		{MetricOutboxFailed, UnitCount, "Batches handed back at a record that could not be published or marked; the record comes again."},
+		{MetricOutboxFailed, UnitCount, "Stream records that could not be read, published or marked; each comes again."},
 		{MetricOutboxUndecodable, UnitCount, "Stream records that are not an event that can be read; each blocks the records after it until it is isolated."},
+		{MetricOutboxTruncated, UnitCount, "Batches whose time ended before all was published; the rest comes again."},
 		{MetricOutboxLagSecondsMax, UnitSeconds, "The longest time from an event's transition to its publication, in one batch."},
 	}
 }

@@ -1,0 +1,165 @@
+package outbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"holdfast/shared/ledger"
+)
+
+// timeLayout is RFC 3339 in UTC with exactly three decimals, so that times sort as text.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// eventDetail is an event as consumers get it. The schemas in the folder events are its
+// contract: a member that is not in them fails a test.
+type eventDetail struct {
+	EventID    ledger.EventID   `json:"event_id"`
+	Type       ledger.EventType `json:"type"`
+	Version    ledger.Version   `json:"version"`
+	OccurredAt string           `json:"occurred_at"`
+	Stage      string           `json:"stage"`
+	Actor      ledger.Actor     `json:"actor"`
+	Command    ledger.Command   `json:"command"`
+	RequestID  ledger.RequestID `json:"request_id"`
+	Hold       *holdDetail      `json:"hold,omitempty"`
+	Slot       *slotDetail      `json:"slot,omitempty"`
+	Movements  []movementDetail `json:"movements"`
+}
+
+type holdDetail struct {
+	ID               ledger.HoldID           `json:"hold_id"`
+	Owner            ledger.OwnerID          `json:"owner"`
+	Status           ledger.Status           `json:"status"`
+	Lines            []lineDetail            `json:"lines"`
+	Total            moneyDetail             `json:"total"`
+	CreatedAt        string                  `json:"created_at"`
+	ExpiresAt        string                  `json:"expires_at"`
+	ReleaseAt        string                  `json:"release_at"`
+	EndedAt          string                  `json:"ended_at,omitempty"`
+	GraceSeconds     int64                   `json:"grace_seconds"`
+	PaymentReference ledger.PaymentReference `json:"payment_reference,omitempty"`
+	Version          ledger.Version          `json:"version"`
+}
+
+type lineDetail struct {
+	Slot       ledger.SlotID      `json:"slot_id"`
+	Quantity   ledger.Units       `json:"quantity"`
+	UnitAmount int64              `json:"unit_amount"`
+	Amount     int64              `json:"amount"`
+	Shards     []allocationDetail `json:"shards"`
+}
+
+type allocationDetail struct {
+	Shard    ledger.Shard `json:"shard"`
+	Quantity ledger.Units `json:"quantity"`
+}
+
+type moneyDetail struct {
+	Amount   int64           `json:"amount"`
+	Currency ledger.Currency `json:"currency"`
+}
+
+type slotDetail struct {
+	ID           ledger.SlotID       `json:"slot_id"`
+	ResourceType ledger.ResourceType `json:"resource_type"`
+	ResourceID   ledger.ResourceID   `json:"resource_id"`
+	StartsAt     string              `json:"starts_at,omitempty"`
+	EndsAt       string              `json:"ends_at,omitempty"`
+	Attributes   map[string]string   `json:"attributes,omitempty"`
+	Open         bool                `json:"open"`
+	UnitAmount   int64               `json:"unit_amount"`
+	Currency     ledger.Currency     `json:"currency"`
+	Shards       int                 `json:"shards"`
+	PriceVersion ledger.Version      `json:"price_version"`
+	Policy       policyDetail        `json:"policy"`
+	Version      ledger.Version      `json:"version"`
+	CreatedAt    string              `json:"created_at"`
+	UpdatedAt    string              `json:"updated_at"`
+}
+
+type policyDetail struct {
+	HoldSeconds        int64        `json:"hold_seconds"`
+	GraceSeconds       int64        `json:"grace_seconds"`
+	HoldMaxSeconds     int64        `json:"hold_max_seconds"`
+	QuantityMaxPerHold ledger.Units `json:"quantity_max_per_hold"`
+}
+
+type movementDetail struct {
+	Slot     ledger.SlotID `json:"slot_id"`
+	Shard    ledger.Shard  `json:"shard"`
+	From     ledger.Bucket `json:"from"`
+	To       ledger.Bucket `json:"to"`
+	Quantity ledger.Units  `json:"quantity"`
+}
+
+// renderDetail is e as JSON.
+func renderDetail(e ledger.Event, stage string) ([]byte, error) {
+	detail := eventDetail{
+		EventID: e.ID, Type: e.Type, Version: e.Version, OccurredAt: formatTime(e.OccurredAt), Stage: stage,
+		Actor: e.Origin.Actor, Command: e.Origin.Command, RequestID: e.Origin.RequestID,
+		Movements: make([]movementDetail, 0, len(e.Movements)),
+	}
+	if e.Hold != nil {
+		detail.Hold = newHoldDetail(*e.Hold)
+	}
+	if e.Slot != nil {
+		detail.Slot = newSlotDetail(*e.Slot)
+	}
+	for _, m := range e.Movements {
+		detail.Movements = append(detail.Movements, movementDetail(m))
+	}
+	body, err := json.Marshal(detail)
+	if err != nil {
+		return nil, fmt.Errorf("event %s as JSON: %w", e.ID, err)
+	}
+	return body, nil
+}
+
+func newHoldDetail(h ledger.Hold) *holdDetail {
+	total := h.Total()
+	detail := &holdDetail{
+		ID: h.ID, Owner: h.Owner, Status: h.Status, Lines: make([]lineDetail, 0, len(h.Lines)),
+		Total:     moneyDetail{total.AmountMinor, total.Currency},
+		CreatedAt: formatTime(h.CreatedAt), ExpiresAt: formatTime(h.ExpiresAt),
+		ReleaseAt: formatTime(h.ReleaseAt), EndedAt: formatTime(h.EndedAt),
+		GraceSeconds: seconds(h.GraceFor), PaymentReference: h.PaymentReference, Version: h.Version,
+	}
+	for _, l := range h.Lines {
+		line := lineDetail{
+			Slot: l.Slot, Quantity: l.Quantity,
+			UnitAmount: l.UnitPrice.AmountMinor, Amount: l.UnitPrice.Times(l.Quantity).AmountMinor,
+			Shards: make([]allocationDetail, 0, len(l.Shards)),
+		}
+		for _, a := range l.Shards {
+			line.Shards = append(line.Shards, allocationDetail(a))
+		}
+		detail.Lines = append(detail.Lines, line)
+	}
+	return detail
+}
+
+func newSlotDetail(s ledger.Slot) *slotDetail {
+	return &slotDetail{
+		ID: s.ID, ResourceType: s.ResourceType, ResourceID: s.ResourceID,
+		StartsAt: formatTime(s.StartsAt), EndsAt: formatTime(s.EndsAt), Attributes: s.Attributes,
+		Open: s.Terms.Open, UnitAmount: s.Terms.Price.AmountMinor, Currency: s.Terms.Price.Currency,
+		Shards: s.Terms.Shards, PriceVersion: s.PriceVersion,
+		Policy: policyDetail{
+			HoldSeconds: seconds(s.Policy.HoldFor), GraceSeconds: seconds(s.Policy.GraceFor),
+			HoldMaxSeconds: seconds(s.Policy.HoldForMax), QuantityMaxPerHold: s.Policy.QuantityPerHoldMax,
+		},
+		Version: s.Version, CreatedAt: formatTime(s.CreatedAt), UpdatedAt: formatTime(s.UpdatedAt),
+	}
+}
+
+// formatTime is "" for the zero time, which stands for "not so" in the ledger.
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(timeLayout)
+}
+
+// seconds is d in whole seconds, as the API takes and shows it.
+func seconds(d time.Duration) int64 { return int64(d / time.Second) }

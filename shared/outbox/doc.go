@@ -1,0 +1,19 @@
+// Package outbox publishes the ledger's events.
+//
+// The problem it solves: others must hear of every transition, and a transition must not
+// wait for others. Publishing before the commit tells of things that never happened;
+// publishing after it forgets when the process dies in between; doing both in one
+// transaction is impossible, because the bus is not part of it. So each transition
+// commits its event beside the change (promise P5), the table's stream hands the event
+// to the [Relay], and the Relay publishes it and then marks it as published. Whatever
+// dies, the stream hands it over again.
+//
+// What consumers get (promise P7): every event at least once, under an event_id that
+// never changes, with the version of its hold or slot; the events of one hold or slot
+// in the order of their versions, as long as nobody skips one that cannot be published.
+// Events come twice when an answer is lost or a neighbour fails: consumers drop what
+// they have seen by event_id, never by the envelope's id (case I4).
+//
+// The schema and an example of each event are in the folder events. See DESIGN.md for
+// the data flow and what happens when something dies.
+package outbox

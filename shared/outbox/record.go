@@ -1,0 +1,119 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+
+	"holdfast/shared/ledger"
+)
+
+const (
+	// The names of the table's key, and how the sort key of an event begins.
+	PartitionKeyAttribute = "pk"
+	SortKeyAttribute      = "sk"
+	EventSortKeyPrefix    = "EVENT#"
+	// eventNameInsert is the stream's word for a new item. An event is written once; the
+	// later change that marks it as published is no news.
+	eventNameInsert = string(events.DynamoDBOperationTypeInsert)
+)
+
+// errUndecodable is the reason of a record that cannot be turned into an event.
+var errUndecodable = errors.New("not an event that can be read")
+
+// errTooLarge is the reason of an event that no call to the bus can carry.
+var errTooLarge = errors.New("larger than the bus takes")
+
+// record is a stream record of a new event, on its way to the bus.
+type record struct {
+	sequenceNumber string
+	item           string // where the event is in the table, for whoever repairs it
+	event          ledger.Event
+	entry          types.PutEventsRequestEntry
+	bytes          int
+	// err is why the record cannot be published, now or ever.
+	err error
+}
+
+// describesNewEvent reports whether the record is of an event that was just written.
+// The mapping filters by sort key already; that it does is not relied on.
+func describesNewEvent(r events.DynamoDBEventRecord) bool {
+	return r.EventName == eventNameInsert && strings.HasPrefix(text(r.Change.Keys[SortKeyAttribute]), EventSortKeyPrefix)
+}
+
+// text is the text in v, or "" if it is something else.
+func text(v events.DynamoDBAttributeValue) string {
+	if v.DataType() != events.DataTypeString {
+		return ""
+	}
+	return v.String()
+}
+
+// read turns the batch into records, in the order of the batch, which is the order of
+// their sequence numbers. It returns an error when a record of an event has no usable
+// sequence number: such a record could not be reported if it failed, so the whole batch
+// must come again (case G14).
+func (r *Relay) read(batch events.DynamoDBEvent) ([]record, error) {
+	out := make([]record, 0, len(batch.Records))
+	for i, raw := range batch.Records {
+		if !describesNewEvent(raw) {
+			continue
+		}
+		if !usableSequenceNumber(raw.Change.SequenceNumber) {
+			return nil, fmt.Errorf("record %d of %d has the unusable sequence number %q", i+1, len(batch.Records), raw.Change.SequenceNumber)
+		}
+		out = append(out, r.readRecord(raw))
+	}
+	return out, nil
+}
+
+func (r *Relay) readRecord(raw events.DynamoDBEventRecord) record {
+	keys := raw.Change.Keys
+	out := record{
+		sequenceNumber: raw.Change.SequenceNumber,
+		item:           text(keys[PartitionKeyAttribute]) + " " + text(keys[SortKeyAttribute]),
+	}
+	if out.event, out.err = r.ports.Decode(raw.Change.NewImage); out.err != nil {
+		out.err = fmt.Errorf("%w: %w", errUndecodable, out.err)
+		return out
+	}
+	if (out.event.Hold == nil) == (out.event.Slot == nil) {
+		out.err = fmt.Errorf("%w: it is not of one hold or slot", errUndecodable)
+		return out
+	}
+	if out.entry, out.err = newEntry(out.event, r.settings.Bus, r.settings.Stage); out.err != nil {
+		return out
+	}
+	out.bytes = entryBytes(out.entry)
+	if out.bytes > r.settings.CallBytesMax {
+		out.err = fmt.Errorf("%w: %d of %d bytes", errTooLarge, out.bytes, r.settings.CallBytesMax)
+	}
+	return out
+}
+
+func usableSequenceNumber(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// nextCall is how many of the first records go out in one call: as many as fit by count
+// and bytes, up to the first that cannot go out, and at most one of each hold or slot.
+// When an entry of a call fails, the others may be accepted; so two of one hold in a
+// call could arrive as the second without the first.
+func (r *Relay) nextCall(records []record) int {
+	bytes, seen := 0, make(map[string]bool, EntriesPerCallMax)
+	for i, next := range records {
+		if i == EntriesPerCallMax || next.err != nil {
+			return i
+		}
+		bytes += next.bytes
+		if of := subject(next.event); bytes > r.settings.CallBytesMax || seen[of] {
+			return i
+		} else {
+			seen[of] = true
+		}
+	}
+	return len(records)
+}
