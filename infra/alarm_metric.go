@@ -60,6 +60,9 @@ func metricAlarms(chosen stage) []alarm {
 		above("OutboxFailed", metric(telemetry.MetricOutboxFailed, "Sum", minutePeriod), 0, repeatedPeriods,
 			"Batches of events are handed back again and again: nothing is lost yet, but consumers hear late. "+
 				"Look at the log of the outbox function, and at the limits and the throttling of the event bus."),
+		above("OutboxTruncated", metric(telemetry.MetricOutboxTruncated, "Sum", minutePeriod), 0, repeatedPeriods,
+			"Batches of events do not fit into the time-out of the outbox function: events come faster than they are published. "+
+				"Look at the duration of that function, and at the latency of the event bus."),
 		above("OutboxLag", metric(telemetry.MetricOutboxLagSecondsMax, "Maximum", minutePeriod), publishLagMax.Seconds(), repeatedPeriods,
 			fmt.Sprintf("Events are published more than %.0f seconds after what they tell. "+
 				"Look at the iterator age and the errors of the outbox function.", publishLagMax.Seconds())),

@@ -54,7 +54,7 @@ func TestEveryAlarmSaysWhatItMeansAndReachesSomebody(t *testing.T) {
 func TestEveryFunctionQueueAndRouteIsWatched(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
 		want := []string{"ApiServerErrors", "ExpiryHeartbeat", "ExpiryLag", "ExpiryFailed", "ExpiryTruncated",
-			"OutboxUndecodable", "OutboxFailed", "OutboxLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting"}
+			"OutboxUndecodable", "OutboxFailed", "OutboxTruncated", "OutboxLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting"}
 		for _, f := range topology.Functions() {
 			id := constructID(string(f.Name))
 			want = append(want, id+"Errors", id+"Throttles", id+"Slow")
