@@ -1,0 +1,254 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"holdfast/shared/httpapi"
+	"holdfast/shared/ledger"
+	"holdfast/shared/ledger/memory"
+	"holdfast/shared/system/systemtest"
+	"holdfast/shared/topology"
+)
+
+// brokenStore is a store that can be told to fail.
+type brokenStore struct {
+	*memory.Store
+	err    error
+	panics bool
+	wait   bool
+}
+
+func (s *brokenStore) fail(ctx context.Context) error {
+	switch {
+	case s.panics:
+		panic("the store is on fire: marker-secret")
+	case s.wait:
+		<-ctx.Done()
+		return &ledger.Error{Code: ledger.CodeUnavailable, Message: "no answer in time", Cause: ctx.Err()}
+	}
+	return s.err
+}
+
+func (s *brokenStore) Commit(ctx context.Context, c ledger.Change) error {
+	if err := s.fail(ctx); err != nil {
+		return err
+	}
+	return s.Store.Commit(ctx, c)
+}
+
+func (s *brokenStore) Hold(ctx context.Context, id ledger.HoldID) (ledger.Hold, error) {
+	if err := s.fail(ctx); err != nil {
+		return ledger.Hold{}, err
+	}
+	return s.Store.Hold(ctx, id)
+}
+
+// SlotsOfResource fails like the others; alternatives are looked up with it.
+func (s *brokenStore) SlotsOfResource(ctx context.Context, t ledger.ResourceType, id ledger.ResourceID, from, to time.Time, page ledger.Page) ([]ledger.Slot, ledger.Cursor, error) {
+	if err := s.fail(ctx); err != nil {
+		return nil, "", err
+	}
+	return s.Store.SlotsOfResource(ctx, t, id, from, to, page)
+}
+
+func TestFaultsOfTheStore(t *testing.T) {
+	faults := map[string]struct {
+		err    error
+		status int
+		code   string
+	}{
+		"unavailable":     {&ledger.Error{Code: ledger.CodeUnavailable, Message: "try again", Cause: errors.New("marker-cause")}, 503, "unavailable"},
+		"outcome unknown": {&ledger.Error{Code: ledger.CodeOutcomeUnknown, Message: "try again"}, 503, "outcome_unknown"},
+		"busy":            {&ledger.Error{Code: ledger.CodeBusy, Message: "try again"}, 503, "busy"},
+		"internal":        {&ledger.Error{Code: ledger.CodeInternal, Message: "marker-message", Cause: errors.New("marker-cause")}, 500, "internal"},
+		"no code":         {errors.New("marker-cause"), 500, "internal"},
+		"a strange code":  {&ledger.Error{Code: "something_new", Message: "marker-message"}, 500, "internal"},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			store := &brokenStore{Store: memory.New()}
+			f := newFixtureOn(t, store)
+			f.define("seat", 5)
+			hold := f.mustHold(owner("U"), "seat", 1)
+			store.err = fmt.Errorf("commit: %w", fault.err)
+			for _, a := range []answer{
+				f.create(owner("U"), line("seat", 1), f.key()),
+				f.get("/v1/holds/"+hold, "", owner("U")),
+				f.post("/v1/holds/"+hold+"/cancel", "", owner("U"), f.key()),
+			} {
+				a.wantProblem(fault.status, fault.code)
+				if strings.Contains(a.body, "marker") {
+					t.Errorf("the answer tells the cause: %s", a.body)
+				}
+			}
+			if strings.Contains(fault.err.Error(), "marker-cause") && !strings.Contains(f.logs.String(), "marker-cause") {
+				t.Errorf("the cause is not logged: %s", f.logs.String())
+			}
+			store.err = nil
+			f.counters("seat", 4, 1, 0, 5)
+			f.balanced()
+		})
+	}
+}
+
+func TestAPanicIsAFaultOfOurs(t *testing.T) {
+	store := &brokenStore{Store: memory.New()}
+	f := newFixtureOn(t, store)
+	f.define("seat", 5)
+	store.panics = true
+	a := f.create(owner("U"), line("seat", 1), f.key())
+	a.wantProblem(http.StatusInternalServerError, "internal")
+	if strings.Contains(a.body, "marker") || !strings.Contains(f.logs.String(), "the store is on fire") || !strings.Contains(f.logs.String(), "fault_test.go") {
+		t.Errorf("answer %s, logs %s", a.body, f.logs.String())
+	}
+	store.panics = false
+	f.create(owner("U"), line("seat", 1), f.key()).want(http.StatusCreated)
+}
+
+// A shortage is told even when no alternatives can be looked up.
+func TestNoAlternativesIsNoFault(t *testing.T) {
+	store := &brokenStore{Store: memory.New()}
+	f := newFixtureOn(t, store)
+	f.define("seat", 1)
+	broken := &onlySearch{brokenStore: store}
+	broken.err = errors.New("the index is away")
+	f.api = mustAPI(t, broken, f.clock, systemtest.NewRandom(3), slog.New(slog.NewJSONHandler(f.logs, nil)))
+	f.create(owner("U"), line("seat", 2), f.key()).wantProblem(http.StatusConflict, "insufficient_stock")
+	if !strings.Contains(f.logs.String(), "the index is away") {
+		t.Error("nobody learns that the index is away")
+	}
+}
+
+// onlySearch fails in SlotsOfResource only.
+type onlySearch struct{ *brokenStore }
+
+func (s *onlySearch) Commit(ctx context.Context, c ledger.Change) error {
+	return s.Store.Commit(ctx, c)
+}
+
+// A request is given topology.DatabaseBudget and no more: the store's context has that
+// deadline.
+func TestCaseH8_TheDatabaseBudgetIsADeadline(t *testing.T) {
+	store := &deadlineStore{Store: memory.New()}
+	f := newFixtureOn(t, store)
+	began := time.Now()
+	f.define("seat", 5)
+	if left := store.deadline.Sub(began); left <= 0 || left > topology.DatabaseBudget+time.Minute {
+		t.Errorf("the deadline is %s away, want about %s", left, topology.DatabaseBudget)
+	}
+}
+
+// deadlineStore notes the deadline of the last commit.
+type deadlineStore struct {
+	*memory.Store
+	deadline time.Time
+}
+
+func (s *deadlineStore) Commit(ctx context.Context, c ledger.Change) error {
+	s.deadline, _ = ctx.Deadline()
+	return s.Store.Commit(ctx, c)
+}
+
+// When the caller's time is over the answer is 503, not silence.
+func TestTimeOverIsUnavailable(t *testing.T) {
+	store := &brokenStore{Store: memory.New()}
+	f := newFixtureOn(t, store)
+	f.define("seat", 5)
+	store.wait = true
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := call{method: http.MethodPost, path: "/v1/holds", body: line("seat", 1), claims: owner("U"), headers: f.key()}
+	response, err := f.api.Lambda(ctx, c.event(t))
+	if err != nil || response.StatusCode != http.StatusServiceUnavailable || response.Headers["Retry-After"] == "" {
+		t.Errorf("answer %v, %v", response, err)
+	}
+}
+
+// Case L5 and P12: one line of log for each request, with nothing secret in it.
+func TestCaseL5_LogLines(t *testing.T) {
+	f := newFixture(t)
+	f.define("seat", 5)
+	f.logs.buffer.Reset()
+	const marker = "marker-4111111111111111"
+	f.do(call{
+		method: http.MethodPost, path: "/v1/holds", query: "", claims: owner(marker),
+		body:    `{"lines":[{"slot_id":"` + marker + `","quantity":"` + marker + `","unit_amount":1}]}`,
+		headers: map[string]string{"authorization": "Bearer " + marker, "cookie": marker, "idempotency-key": marker},
+	}).wantProblem(http.StatusBadRequest, "invalid_request")
+	f.do(call{method: http.MethodGet, path: "/v1/" + marker, query: marker + "=" + marker}).want(http.StatusNotFound)
+	f.do(call{method: http.MethodGet, path: "/v1/holds/" + marker, claims: owner(marker)}).want(http.StatusNotFound)
+	logs := f.logs.String()
+	if strings.Contains(logs, "marker") || strings.Contains(logs, "4111") {
+		t.Errorf("the log tells secrets:\n%s", logs)
+	}
+	lines := strings.Split(strings.TrimSpace(logs), "\n")
+	if len(lines) != 3 {
+		t.Fatalf("%d lines for 3 requests:\n%s", len(lines), logs)
+	}
+	for i, want := range []map[string]any{
+		{"route": "/v1/holds", "status": 400.0, "code": "invalid_request", "method": "POST"},
+		{"route": "none", "status": 404.0, "code": "route_not_found", "subject_hash": "none"},
+		{"route": "/v1/holds/{hold_id}", "status": 404.0, "code": "hold_not_found"},
+	} {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(lines[i]), &line); err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range want {
+			if line[name] != value {
+				t.Errorf("line %d: %s is %v, want %v", i, name, line[name], value)
+			}
+		}
+		if line["request_id"] == "" || line["duration_ms"] == nil || line["subject_hash"] == "" {
+			t.Errorf("line %d lacks a member: %s", i, lines[i])
+		}
+	}
+}
+
+// The handler is a plain http.Handler too; there, headers are not joined beforehand and
+// bodies may come in chunks of unknown length.
+func TestPlainHTTP(t *testing.T) {
+	f := newFixture(t)
+	f.define("seat", 5)
+	send := func(body []byte, chunked bool, keys ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(httpapi.WithCaller(t.Context(), httpapi.Caller{
+			Principal: httpapi.Principal{Subject: "U", Scopes: []topology.Scope{topology.ScopeHolds}},
+		}), http.MethodPost, "/v1/holds", bytes.NewReader(body))
+		if chunked {
+			r.ContentLength = -1
+		}
+		r.Header["Idempotency-Key"] = keys
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		f.api.ServeHTTP(w, r)
+		return w
+	}
+	body := []byte(line("seat", 1))
+	padded := append(bytes.Repeat([]byte(" "), httpapi.BodyBytesMax+1-len(body)), body...)
+	for name, got := range map[string]struct {
+		answer *httptest.ResponseRecorder
+		status int
+	}{
+		"two keys":            {send(body, false, "a", "b"), http.StatusBadRequest},
+		"one key":             {send(body, false, "a"), http.StatusCreated},
+		"chunked":             {send(body, true, "b"), http.StatusCreated},
+		"too large":           {send(padded, false, "c"), http.StatusRequestEntityTooLarge},
+		"chunked, too large":  {send(padded, true, "c"), http.StatusRequestEntityTooLarge},
+		"chunked, just right": {send(padded[1:], true, "d"), http.StatusCreated},
+	} {
+		if got.answer.Code != got.status {
+			t.Errorf("%s: %d, want %d: %s", name, got.answer.Code, got.status, got.answer.Body)
+		}
+	}
+	f.counters("seat", 2, 3, 0, 5)
+}
