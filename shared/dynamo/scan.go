@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"holdfast/shared/ledger"
 )
@@ -37,11 +38,9 @@ func (s *Scan) ScanRecords(ctx context.Context, visit func(ledger.Records) error
 		if err != nil {
 			return readFailed("scanning the table", err)
 		}
-		var page ledger.Records
-		for _, i := range out.Items {
-			if err := addRecord(&page, i); err != nil {
-				return internal("decoding "+stringOf(i, AttributePartitionKey), err)
-			}
+		page, err := DecodeRecords(out.Items)
+		if err != nil {
+			return err
 		}
 		if err := visit(page); err != nil {
 			return err
@@ -50,6 +49,18 @@ func (s *Scan) ScanRecords(ctx context.Context, visit func(ledger.Records) error
 			return nil
 		}
 	}
+}
+
+// DecodeRecords reads items of the table as the store wrote them. Idempotency and
+// uniqueness records are passed over.
+func DecodeRecords(items []map[string]types.AttributeValue) (ledger.Records, error) {
+	var records ledger.Records
+	for _, i := range items {
+		if err := addRecord(&records, i); err != nil {
+			return records, internal("decoding "+stringOf(i, AttributePartitionKey), err)
+		}
+	}
+	return records, nil
 }
 
 func addRecord(page *ledger.Records, i item) error {
