@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -85,6 +86,9 @@ func Start(ctx context.Context, options Options) (*Engine, error) {
 			return nil, err
 		}
 		options.DataFile = own.dataFile()
+	}
+	if options.DataFile, err = filepath.Abs(options.DataFile); err != nil {
+		return nil, errors.Join(fmt.Errorf("find the data file: %w", err), own.remove())
 	}
 	engine, err := startProcess(ctx, binary, options)
 	if err != nil {
