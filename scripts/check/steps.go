@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"holdfast/shared/dynamo/engine"
 	"holdfast/shared/topology"
 )
 
@@ -29,6 +30,13 @@ var stages = []string{"dev", "staging", "prod"}
 
 func steps() []step {
 	return []step{
+		{"engine", "the DynamoDB engine is there, or is built once, where its progress can be seen", func(ctx context.Context, out io.Writer) error {
+			binary, err := engine.Binary(ctx, out)
+			if err == nil {
+				fmt.Fprintln(out, "engine:", binary)
+			}
+			return err
+		}},
 		{"format", "every file is as gofmt writes it", format},
 		{"vet", "go vet", func(ctx context.Context, out io.Writer) error {
 			return command(ctx, out, "go", "vet", "./...")
