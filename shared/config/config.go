@@ -1,0 +1,149 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"holdfast/shared/ledger"
+	"holdfast/shared/topology"
+)
+
+// The variables of a local run, which send a function to servers on the same machine.
+// No deployed function has them.
+const (
+	VariableLocalDynamoDBEndpoint    topology.Variable = "HOLDFAST_LOCAL_DYNAMODB_ENDPOINT"
+	VariableLocalEventBridgeEndpoint topology.Variable = "HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT"
+)
+
+// Stage names one deployment.
+type Stage string
+
+// The stages. StageLocal is the one on a developer's machine.
+const (
+	StageDev     Stage = "dev"
+	StageStaging Stage = "staging"
+	StageProd    Stage = "prod"
+	StageLocal   Stage = "local"
+)
+
+// Stages returns every stage, in a fixed order. The caller owns the result.
+func Stages() []Stage { return []Stage{StageDev, StageStaging, StageProd, StageLocal} }
+
+// Config is what a function reads from its environment. A field whose variable the
+// function does not have is zero.
+type Config struct {
+	Stage Stage
+	// TableName is the one table.
+	TableName string
+	// EventBusName is the bus of ledger events.
+	EventBusName string
+	// OperatorGroup is the group whose members are operators.
+	OperatorGroup string
+	// SweepPageItems is how many due holds the sweep reads in one page.
+	SweepPageItems int
+	// LocalDynamoDBEndpoint and LocalEventBridgeEndpoint are set in local runs only.
+	LocalDynamoDBEndpoint    string
+	LocalEventBridgeEndpoint string
+}
+
+// Lookup reads one environment variable, like os.LookupEnv.
+type Lookup func(name string) (value string, present bool)
+
+var (
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+	tableNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
+	// https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_CreateEventBus.html
+	eventBusNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,256}$`)
+	// A group's name has no space, because API Gateway renders a list of groups with
+	// spaces between them, and no bracket, because it puts brackets around.
+	groupPattern = regexp.MustCompile(`^[^\s\[\],"]{1,128}$`)
+)
+
+// Load reads the variables that the function has in the topology. The error names every
+// variable that is missing or wrong, not only the first; it never repeats a value.
+func Load(function topology.FunctionName, lookup Lookup) (Config, error) {
+	f, known := topology.FunctionNamed(function)
+	if !known {
+		return Config{}, fmt.Errorf("there is no function %q", function)
+	}
+	var c Config
+	var failures []error
+	for _, v := range f.Variables {
+		value, present := lookup(string(v))
+		if !present || value == "" {
+			failures = append(failures, fmt.Errorf("%s is not set", v))
+			continue
+		}
+		if err := c.set(v, value); err != nil {
+			failures = append(failures, fmt.Errorf("%s %w", v, err))
+		}
+	}
+	for v, endpoint := range map[topology.Variable]*string{
+		VariableLocalDynamoDBEndpoint:    &c.LocalDynamoDBEndpoint,
+		VariableLocalEventBridgeEndpoint: &c.LocalEventBridgeEndpoint,
+	} {
+		value, present := lookup(string(v))
+		if !present || value == "" {
+			continue
+		}
+		if err := c.checkEndpoint(value); err != nil {
+			failures = append(failures, fmt.Errorf("%s %w", v, err))
+		}
+		*endpoint = value
+	}
+	if err := errors.Join(failures...); err != nil {
+		return Config{}, fmt.Errorf("environment of %s:\n%w", function, err)
+	}
+	return c, nil
+}
+
+func (c *Config) set(v topology.Variable, value string) error {
+	switch v {
+	case topology.VariableStage:
+		c.Stage = Stage(value)
+		if !slices.Contains(Stages(), c.Stage) {
+			return fmt.Errorf("must be one of %v", Stages())
+		}
+	case topology.VariableTableName:
+		c.TableName = value
+		return check(tableNamePattern, value, "must be the name of a table")
+	case topology.VariableEventBusName:
+		c.EventBusName = value
+		return check(eventBusNamePattern, value, "must be the name of an event bus")
+	case topology.VariableOperatorGroup:
+		c.OperatorGroup = value
+		return check(groupPattern, value, "must be a group's name without spaces and brackets")
+	case topology.VariableSweepPage:
+		items, err := strconv.Atoi(value)
+		if err != nil || items < 1 || items > ledger.PageItemsMax {
+			return fmt.Errorf("must be a number from 1 to %d", ledger.PageItemsMax)
+		}
+		c.SweepPageItems = items
+	default:
+		return errors.New("is a variable that this package does not know")
+	}
+	return nil
+}
+
+func check(pattern *regexp.Regexp, value, message string) error {
+	if !pattern.MatchString(value) {
+		return errors.New(message)
+	}
+	return nil
+}
+
+// checkEndpoint keeps a variable of a local run out of every deployed stage: there it
+// would send the ledger to somebody else's server.
+func (c *Config) checkEndpoint(value string) error {
+	if c.Stage != StageLocal {
+		return fmt.Errorf("may be set in the stage %s only", StageLocal)
+	}
+	if u, err := url.Parse(value); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return errors.New("must be an http URL with a host")
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package config_test
+
+import (
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"holdfast/shared/config"
+	"holdfast/shared/topology"
+)
+
+// whole is an environment that has everything.
+func whole() map[string]string {
+	return map[string]string{
+		"HOLDFAST_STAGE": "prod", "HOLDFAST_TABLE_NAME": "holdfast-prod", "HOLDFAST_EVENT_BUS_NAME": "holdfast",
+		"HOLDFAST_OPERATOR_GROUP": "ops", "HOLDFAST_SWEEP_PAGE_ITEMS": "250",
+	}
+}
+
+func lookup(environment map[string]string) config.Lookup {
+	return func(name string) (string, bool) {
+		value, present := environment[name]
+		return value, present
+	}
+}
+
+func TestEachFunctionLoadsWhatItHas(t *testing.T) {
+	for function, want := range map[topology.FunctionName]config.Config{
+		topology.FunctionAPI:    {Stage: config.StageProd, TableName: "holdfast-prod", OperatorGroup: "ops"},
+		topology.FunctionExpiry: {Stage: config.StageProd, TableName: "holdfast-prod", SweepPageItems: 250},
+		topology.FunctionOutbox: {Stage: config.StageProd, TableName: "holdfast-prod", EventBusName: "holdfast"},
+	} {
+		got, err := config.Load(function, lookup(whole()))
+		if err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", function, got, err, want)
+		}
+	}
+}
+
+// A variable that topology gives a function must be one that Load understands.
+func TestEveryVariableOfTheTopologyIsUnderstood(t *testing.T) {
+	for _, f := range topology.Functions() {
+		if _, err := config.Load(f.Name, lookup(whole())); err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+		}
+	}
+	if _, err := config.Load("no-such-function", lookup(whole())); err == nil {
+		t.Error("a function that does not exist has a configuration")
+	}
+}
+
+func TestEverythingWrongIsToldAtOnce(t *testing.T) {
+	_, err := config.Load(topology.FunctionAPI, lookup(map[string]string{"HOLDFAST_STAGE": "marker", "HOLDFAST_OPERATOR_GROUP": ""}))
+	if err == nil {
+		t.Fatal("an empty environment is accepted")
+	}
+	for _, name := range []string{"HOLDFAST_STAGE must", "HOLDFAST_TABLE_NAME is not set", "HOLDFAST_OPERATOR_GROUP is not set"} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%q does not tell %q", err, name)
+		}
+	}
+	if strings.Contains(err.Error(), "marker") {
+		t.Errorf("%q repeats a value", err)
+	}
+}
+
+func TestWrongValuesAreRefused(t *testing.T) {
+	for name, values := range map[string][]string{
+		"HOLDFAST_STAGE":                      {"Prod", "production", " dev"},
+		"HOLDFAST_TABLE_NAME":                 {"ab", "a table", "arn:aws:dynamodb", strings.Repeat("t", 256)},
+		"HOLDFAST_EVENT_BUS_NAME":             {"a bus", strings.Repeat("b", 257)},
+		"HOLDFAST_OPERATOR_GROUP":             {"two words", "ops]", "[ops", "a,b"},
+		"HOLDFAST_SWEEP_PAGE_ITEMS":           {"0", "501", "-1", "many", "1.5"},
+		"HOLDFAST_LOCAL_DYNAMODB_ENDPOINT":    {"127.0.0.1:8000", "ftp://127.0.0.1", "http://"},
+		"HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT": {"localhost"},
+	} {
+		for _, value := range values {
+			environment := whole()
+			environment["HOLDFAST_STAGE"] = "local"
+			environment[name] = value
+			refused := 0
+			for _, f := range topology.Functions() {
+				if _, err := config.Load(f.Name, lookup(environment)); err != nil && strings.Contains(err.Error(), name) {
+					refused++
+				}
+			}
+			if refused == 0 {
+				t.Errorf("%s = %q is accepted by every function", name, value)
+			}
+		}
+	}
+}
+
+func TestLocalEndpointsAreLocal(t *testing.T) {
+	for _, name := range []topology.Variable{config.VariableLocalDynamoDBEndpoint, config.VariableLocalEventBridgeEndpoint} {
+		environment := whole()
+		environment[string(name)] = "http://127.0.0.1:8000"
+		for _, stage := range config.Stages() {
+			environment["HOLDFAST_STAGE"] = string(stage)
+			c, err := config.Load(topology.FunctionOutbox, lookup(environment))
+			if local := stage == config.StageLocal; (err == nil) != local || c.Local() != local {
+				t.Errorf("%s in %s: %+v, %v", name, stage, c, err)
+			}
+		}
+	}
+}
+
+// Case H8: what one AWS call may take fits into the database budget with room to spare.
+func TestCaseH8_OneCallFitsIntoTheBudget(t *testing.T) {
+	const longest = config.AttemptsMax*config.TryTimeout + (config.AttemptsMax-1)*config.BackoffMax
+	if longest >= topology.DatabaseBudget {
+		t.Errorf("one call may take %s, the budget is %s", longest, topology.DatabaseBudget)
+	}
+}
+
+// The clients that the functions build really have the bounds: a server that is broken
+// is asked AttemptsMax times.
+func TestRetriesAreBounded(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer server.Close()
+	local := whole()
+	maps.Copy(local, map[string]string{"HOLDFAST_STAGE": "local", "HOLDFAST_LOCAL_DYNAMODB_ENDPOINT": server.URL})
+	c, err := config.Load(topology.FunctionAPI, lookup(local))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := c.AWS(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := dynamodb.NewFromConfig(shared, func(o *dynamodb.Options) { o.BaseEndpoint = config.Endpoint(c.LocalDynamoDBEndpoint) })
+	if _, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{}); err == nil {
+		t.Error("a broken server gives no error")
+	}
+	if asked.Load() != config.AttemptsMax {
+		t.Errorf("asked %d times, want %d", asked.Load(), config.AttemptsMax)
+	}
+}
+
+// Against AWS the same bounds hold, and the region and credentials come from where the
+// platform puts them.
+func TestDeployedConfigurationIsBounded(t *testing.T) {
+	t.Setenv("AWS_REGION", "eu-central-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_CONFIG_FILE", t.TempDir()+"/none")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", t.TempDir()+"/none")
+	shared, err := config.Config{Stage: config.StageProd}.AWS(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shared.Region != "eu-central-1" || shared.Retryer().MaxAttempts() != config.AttemptsMax {
+		t.Errorf("region %s, %d attempts", shared.Region, shared.Retryer().MaxAttempts())
+	}
+	if config.Endpoint("") != nil {
+		t.Error("a deployed client has an endpoint of ours")
+	}
+}
