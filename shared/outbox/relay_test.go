@@ -395,9 +395,11 @@ func (f busFunc) PutEvents(_ context.Context, input *eventbridge.PutEventsInput,
 // An answer that does not account for every entry proves nothing about any of them.
 func TestADoubtfulAnswerIsNoSuccess(t *testing.T) {
 	accepted := types.PutEventsResultEntry{EventId: aws.String("envelope-1")}
+	refused := types.PutEventsResultEntry{EventId: aws.String("envelope-1"), ErrorCode: aws.String(outboxtest.CodeThrottled)}
 	answers := map[string]*eventbridge.PutEventsOutput{
 		"no entries":        {},
 		"too few entries":   {Entries: []types.PutEventsResultEntry{accepted}},
+		"an id and a code":  {Entries: []types.PutEventsResultEntry{refused, refused}},
 		"no id and no code": {Entries: []types.PutEventsResultEntry{{}, {}}},
 		"an unnamed entry":  {FailedEntryCount: 1, Entries: []types.PutEventsResultEntry{accepted, accepted}},
 	}
