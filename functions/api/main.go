@@ -1,0 +1,61 @@
+// Command api is the Lambda function behind the HTTP API. It only wires: what it answers
+// is in package httpapi.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"holdfast/shared/config"
+	"holdfast/shared/dynamo"
+	"holdfast/shared/httpapi"
+	"holdfast/shared/system"
+	"holdfast/shared/telemetry"
+	"holdfast/shared/topology"
+)
+
+// handler answers one event of the HTTP API.
+type handler func(ctx context.Context, event json.RawMessage) (events.APIGatewayV2HTTPResponse, error)
+
+func main() {
+	handle, err := compose(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "start the api function:", err)
+		os.Exit(1)
+	}
+	lambda.Start(handle)
+}
+
+// compose builds the function from its environment, once, before the first event.
+func compose(ctx context.Context) (handler, error) {
+	c, err := config.Load(topology.FunctionAPI, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := c.AWS(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client := dynamodb.NewFromConfig(shared, func(o *dynamodb.Options) {
+		if c.Local() {
+			o.BaseEndpoint = config.Endpoint(c.LocalDynamoDBEndpoint)
+			dynamo.WithoutClientToken(o)
+		}
+	})
+	clock, random := system.RealClock{}, system.RealRandom{}
+	api, err := httpapi.New(httpapi.Options{
+		Store: dynamo.NewStore(client, c.TableName, clock, random), Clock: clock, Random: random,
+		OperatorGroup: c.OperatorGroup,
+		Logger:        telemetry.NewLogger(os.Stdout, telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionAPI)}),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return api.Lambda, nil
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"holdfast/shared/dynamo/dynamotest"
+)
+
+func TestMain(m *testing.M) { dynamotest.Main(m) }
+
+// event is a request in payload format 2.0.
+func event(t *testing.T, method, path, body, scope string) json.RawMessage {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{
+		"version": "2.0", "rawPath": path, "body": body,
+		"headers": map[string]string{"content-type": "application/json", "idempotency-key": "key-1"},
+		"requestContext": map[string]any{
+			"requestId": "request-1", "stage": "$default", "http": map[string]string{"method": method},
+			"authorizer": map[string]any{"jwt": map[string]any{"claims": map[string]string{"sub": "U-17", "scope": scope}}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// The real wiring, against a real table: a slot is defined, held and confirmed, and the
+// same create is answered the same again.
+func TestTheWiringWorks(t *testing.T) {
+	client, table := dynamotest.NewTable(t)
+	endpoint := *client.Options().BaseEndpoint
+	t.Setenv("HOLDFAST_STAGE", "local")
+	t.Setenv("HOLDFAST_TABLE_NAME", table)
+	t.Setenv("HOLDFAST_OPERATOR_GROUP", "ops")
+	t.Setenv("HOLDFAST_LOCAL_DYNAMODB_ENDPOINT", endpoint)
+	handle, err := compose(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(method, path, body, scope string, status int) map[string]any {
+		t.Helper()
+		response, err := handle(t.Context(), event(t, method, path, body, scope))
+		if err != nil || response.StatusCode != status {
+			t.Fatalf("%s %s: %d %s, %v; want %d", method, path, response.StatusCode, response.Body, err, status)
+		}
+		var value map[string]any
+		if err := json.Unmarshal([]byte(response.Body), &value); err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	send(http.MethodGet, "/v1/health", "", "", http.StatusOK)
+	send(http.MethodPut, "/v1/slots/seat", `{"resource_type":"flight","resource_id":"KE0901","capacity":3,"unit_amount":1000,"currency":"KRW","open":true,"shards":2}`,
+		"catalog", http.StatusCreated)
+	const body = `{"slot_ids":["seat"],"quantity":3,"quoted_price":1000}`
+	hold := send(http.MethodPost, "/v1/holds", body, "holds", http.StatusCreated)
+	if again := send(http.MethodPost, "/v1/holds", body, "holds", http.StatusCreated); fmt.Sprint(again) != fmt.Sprint(hold) {
+		t.Errorf("asked again: %v, want %v", again, hold)
+	}
+	path := fmt.Sprintf("/v1/holds/%s", hold["hold_id"])
+	if got := send(http.MethodPost, path+"/confirm", `{"payment_reference":"pay-1"}`, "confirm", http.StatusOK); got["status"] != "CONFIRMED" {
+		t.Errorf("confirmed: %v", got)
+	}
+	slot := send(http.MethodGet, "/v1/slots/seat", "", "catalog", http.StatusOK)
+	if slot["confirmed"] != 3.0 || slot["available"] != 0.0 || slot["held"] != 0.0 {
+		t.Errorf("slot: %v", slot)
+	}
+	send(http.MethodPost, "/v1/holds", strings.Replace(body, `"quantity":3`, `"quantity":1`, 1), "holds", http.StatusUnprocessableEntity)
+}
+
+// When the database cannot be reached the answer is 503, and nothing hangs.
+func TestNoDatabaseIsUnavailable(t *testing.T) {
+	t.Setenv("HOLDFAST_STAGE", "local")
+	t.Setenv("HOLDFAST_TABLE_NAME", "holdfast")
+	t.Setenv("HOLDFAST_OPERATOR_GROUP", "ops")
+	t.Setenv("HOLDFAST_LOCAL_DYNAMODB_ENDPOINT", "http://127.0.0.1:1")
+	handle, err := compose(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := handle(t.Context(), event(t, http.MethodGet, "/v1/slots/seat", "", "catalog"))
+	if err != nil || response.StatusCode != http.StatusServiceUnavailable || response.Headers["Retry-After"] == "" {
+		t.Errorf("%d %s, %v", response.StatusCode, response.Body, err)
+	}
+}
+
+func TestAWrongEnvironmentStopsTheStart(t *testing.T) {
+	for _, name := range []string{"HOLDFAST_STAGE", "HOLDFAST_TABLE_NAME", "HOLDFAST_OPERATOR_GROUP"} {
+		t.Setenv(name, "")
+	}
+	if _, err := compose(t.Context()); err == nil || !strings.Contains(err.Error(), "HOLDFAST_TABLE_NAME") {
+		t.Errorf("compose says %v", err)
+	}
+}
