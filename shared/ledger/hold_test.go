@@ -186,3 +186,37 @@ func TestHoldStatusAndDueTime(t *testing.T) {
 		}
 	}
 }
+
+func TestEndedHoldKeepsWhatItWas(t *testing.T) {
+	hold := mustNewHold(t).Holds[0].Next
+	later := hold.ReleaseAt.Add(-time.Second)
+	ends := map[ledger.Status]func() (ledger.Change, error){
+		ledger.StatusConfirmed: func() (ledger.Change, error) { return ledger.Confirm(hold, "pay", originOf("end"), later) },
+		ledger.StatusCanceled:  func() (ledger.Change, error) { return ledger.Cancel(hold, originOf("end"), later) },
+		ledger.StatusExpired: func() (ledger.Change, error) {
+			return ledger.Expire(hold, originOf("end"), hold.ReleaseAt.Add(time.Second))
+		},
+	}
+	for status, end := range ends {
+		change, err := end()
+		if err != nil {
+			t.Fatalf("%s: %v", status, err)
+		}
+		want := hold
+		want.Status, want.Version, want.EndedAt = status, 2, change.At
+		if status == ledger.StatusConfirmed {
+			want.PaymentReference = "pay"
+		}
+		if got := change.Holds[0]; !reflect.DeepEqual(got.Next, want) || got.Replaces != 1 {
+			t.Errorf("%s: version %d becomes %+v\nwant %+v", status, got.Replaces, got.Next, want)
+		}
+		if event := change.Events[0]; !reflect.DeepEqual(*event.Hold, want) || event.OccurredAt != change.At || event.Origin != originOf("end") {
+			t.Errorf("%s: the event tells %+v", status, event)
+		}
+		for _, write := range change.Stock {
+			if write.Sale != nil || write.SetTerms != nil {
+				t.Errorf("%s: the write on %s looks at the terms of a sale", status, write.Slot)
+			}
+		}
+	}
+}
