@@ -49,15 +49,15 @@ var (
 )
 
 // isSupport reports whether the package in dir is made for tests and local runs: fakes
-// and suites by their name, the store in memory, and the engine that stands in for
-// DynamoDB.
+// and suites by their name, the store in memory, the engine that stands in for
+// DynamoDB, and the simulation, which puts all parts together.
 func isSupport(dir string) bool {
 	for _, part := range strings.Split(dir, "/") {
 		if strings.HasSuffix(part, "test") {
 			return true
 		}
 	}
-	return dir == "shared/ledger/memory" || dir == "shared/dynamo/engine"
+	return dir == "shared/ledger/memory" || dir == "shared/dynamo/engine" || dir == "shared/sim"
 }
 
 // TestImportsPointInward checks every Go file of the module.
@@ -131,6 +131,9 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"functions/api/a_test.go", `package main; import "holdfast/shared/dynamo/dynamotest"`, ""},
 		{"functions/api/a.go", `package main; import "holdfast/scripts/internal/build"`, "only scripts import scripts"},
 		{"shared/expiry/a_test.go", `package expiry_test; import "holdfast/scripts/internal/build"`, "only scripts import scripts"},
+		{"shared/sim/a.go", `package sim; import "holdfast/shared/dynamo"`, ""},
+		{"shared/sim/a.go", `package sim; import "holdfast/functions/api"`, "nothing imports functions or infra"},
+		{"functions/api/a.go", `package main; import "holdfast/shared/sim"`, "what is deployed does not import"},
 		{"infra/a.go", `package main; import "holdfast/shared/topology"`, ""},
 		{"infra/a.go", `package main; import "holdfast/shared/dynamo"`, ""},
 		{"infra/a.go", `package main; import "holdfast/shared/ledger"`, "may import of ours only"},

@@ -14,7 +14,8 @@ const PageItemsMax = 500
 // beginning and for the end.
 type Cursor string
 
-// Page says which part of a list to read.
+// Page says which part of a list to read. A limit out of bounds, and a cursor that no
+// list gave, are CodeInvalid errors.
 type Page struct {
 	Limit int // 1 to PageItemsMax
 	After Cursor
@@ -44,8 +45,9 @@ type Store interface {
 	Hold(ctx context.Context, id HoldID) (Hold, error)
 	// HoldsOfOwner lists the owner's holds, the newest first.
 	HoldsOfOwner(ctx context.Context, owner OwnerID, page Page) ([]Hold, Cursor, error)
-	// Slots returns the slots of these ids, at most PageItemsMax, in no fixed order; an
-	// id without a slot is left out.
+	// Slots returns the slots of these ids in no fixed order; an id without a slot is
+	// left out, and a repeated one counts once. More than PageItemsMax ids are a
+	// CodeInvalid error.
 	Slots(ctx context.Context, ids []SlotID) ([]Slot, error)
 	// SlotsOfResource lists a resource's slots in the order of their start. Slots
 	// without a start come first, and are left out if from or to is set. from and to
