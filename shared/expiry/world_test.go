@@ -102,11 +102,9 @@ func (w *world) counters() ledger.Counters {
 func (w *world) mustBeExpired() {
 	w.tb.Helper()
 	for _, id := range w.ids {
-		if got := w.read(id).Status; got != ledger.StatusExpired {
-			w.tb.Errorf("hold %s is %s", id, got)
-		}
-		if n := w.endings(id); n != 1 {
-			w.tb.Errorf("hold %s has ended %d times", id, n)
+		// Version 1 is the creation, so version 2 is the one and only end.
+		if got := w.read(id); got.Status != ledger.StatusExpired || got.Version != 2 {
+			w.tb.Errorf("hold %s is %s at version %d", id, got.Status, got.Version)
 		}
 	}
 	c := w.counters()

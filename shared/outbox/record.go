@@ -12,10 +12,12 @@ import (
 )
 
 const (
-	// The names of the table's key, and how the sort key of an event begins.
+	// PartitionKeyAttribute is the first part of the table's key.
 	PartitionKeyAttribute = "pk"
-	SortKeyAttribute      = "sk"
-	EventSortKeyPrefix    = "EVENT#"
+	// SortKeyAttribute is the second part of the table's key.
+	SortKeyAttribute = "sk"
+	// EventSortKeyPrefix is how the sort key of an event begins, and of nothing else.
+	EventSortKeyPrefix = "EVENT#"
 	// eventNameInsert is the stream's word for a new item. An event is written once; the
 	// later change that marks it as published is no news.
 	eventNameInsert = string(events.DynamoDBOperationTypeInsert)
@@ -108,12 +110,12 @@ func (r *Relay) nextCall(records []record) int {
 		if i == EntriesPerCallMax || next.err != nil {
 			return i
 		}
+		of := subject(next.event)
 		bytes += next.bytes
-		if of := subject(next.event); bytes > r.settings.CallBytesMax || seen[of] {
+		if bytes > r.settings.CallBytesMax || seen[of] {
 			return i
-		} else {
-			seen[of] = true
 		}
+		seen[of] = true
 	}
 	return len(records)
 }

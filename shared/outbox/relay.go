@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// CallFor bounds one call to the bus, and MarkFor the marks of what it accepted.
+	// CallFor bounds one call to the bus.
 	CallFor = 4 * time.Second
+	// MarkFor bounds the marks of what one call has published, together.
 	MarkFor = 3 * time.Second
 	// MarginBeforeDeadline is the part of a run's time in which no call is begun. It is
 	// longer than CallFor and MarkFor together, so that what the bus has accepted is

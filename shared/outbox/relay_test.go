@@ -25,7 +25,7 @@ import (
 func TestEventsArePublishedAndMarked(t *testing.T) {
 	w := newWorld(t)
 	list := distinct(23)
-	if failed := mustHandle(t, context.Background(), w.relay(w.ports()), w.batch(list...)); failed != nil {
+	if failed := mustHandle(context.Background(), t, w.relay(w.ports()), w.batch(list...)); failed != nil {
 		t.Errorf("handed back %v", failed)
 	}
 	if got := w.delivered(); !slices.Equal(got, ids(list)) {
@@ -67,10 +67,10 @@ func TestOtherRecordsAreSkipped(t *testing.T) {
 		change(func(r *events.DynamoDBEventRecord) { r.Change.Keys["sk"] = events.NewNumberAttribute("7") }),
 		change(func(r *events.DynamoDBEventRecord) { delete(r.Change.Keys, "sk"); r.Change.SequenceNumber = "" }),
 	}}
-	if failed := mustHandle(t, context.Background(), w.relay(w.ports()), batch); failed != nil || len(w.bus.Calls()) > 0 {
+	if failed := mustHandle(context.Background(), t, w.relay(w.ports()), batch); failed != nil || len(w.bus.Calls()) > 0 {
 		t.Errorf("handed back %v after %d calls", failed, len(w.bus.Calls()))
 	}
-	if failed := mustHandle(t, context.Background(), w.relay(w.ports()), events.DynamoDBEvent{}); failed != nil {
+	if failed := mustHandle(context.Background(), t, w.relay(w.ports()), events.DynamoDBEvent{}); failed != nil {
 		t.Errorf("an empty batch hands back %v", failed)
 	}
 }
@@ -92,14 +92,14 @@ func TestCaseG14_NothingOvertakesAFailedRecord(t *testing.T) {
 		return ""
 	})
 	relay, batch := w.relay(w.ports()), w.batch(list...)
-	if failed := mustHandle(t, context.Background(), relay, batch); !slices.Equal(failed, []string{"104"}) {
+	if failed := mustHandle(context.Background(), t, relay, batch); !slices.Equal(failed, []string{"104"}) {
 		t.Fatalf("handed back %v, want 104 alone", failed)
 	}
 	if got := w.delivered(); !slices.Equal(got, ids(list[:3])) {
 		t.Fatalf("published %v before record 4", got)
 	}
 	batch.Records = batch.Records[3:]
-	if failed := mustHandle(t, context.Background(), relay, batch); failed != nil {
+	if failed := mustHandle(context.Background(), t, relay, batch); failed != nil {
 		t.Errorf("handed back %v", failed)
 	}
 	if got := w.delivered(); !slices.Equal(got, ids(list)) {
@@ -144,7 +144,7 @@ func TestCaseI1_EachEntryOfACallCounts(t *testing.T) {
 		return ""
 	})
 	relay, batch := w.relay(w.ports()), w.batch(list...)
-	if failed := mustHandle(t, context.Background(), relay, batch); !slices.Equal(failed, []string{"107"}) {
+	if failed := mustHandle(context.Background(), t, relay, batch); !slices.Equal(failed, []string{"107"}) {
 		t.Fatalf("handed back %v, want 107", failed)
 	}
 	var sizes []int
@@ -183,7 +183,7 @@ func TestCaseI1_LaterEventsOfAHoldWait(t *testing.T) {
 	})
 	batch := w.batch(append(distinct(3), event("hold_03", 2))...)
 	for range 3 {
-		if failed := mustHandle(t, context.Background(), w.relay(w.ports()), batch); !slices.Equal(failed, []string{"103"}) {
+		if failed := mustHandle(context.Background(), t, w.relay(w.ports()), batch); !slices.Equal(failed, []string{"103"}) {
 			t.Fatalf("handed back %v, want 103", failed)
 		}
 	}
@@ -200,7 +200,7 @@ func TestABusThatIsDown(t *testing.T) {
 	calls := 0
 	w.bus.BeforeCall(func() { calls++ })
 	batch := w.batch(distinct(12)...)
-	if failed := mustHandle(t, context.Background(), w.relay(w.ports()), batch); !slices.Equal(failed, []string{"101"}) {
+	if failed := mustHandle(context.Background(), t, w.relay(w.ports()), batch); !slices.Equal(failed, []string{"101"}) {
 		t.Errorf("handed back %v", failed)
 	}
 	sleeps := w.clock.Sleeps()
@@ -230,7 +230,7 @@ func TestAFailedMarkIsAFailedRecord(t *testing.T) {
 		return nil
 	}
 	batch := w.batch(append(distinct(3), event("hold_03", 2))...)
-	if failed := mustHandle(t, context.Background(), w.relay(w.ports()), batch); !slices.Equal(failed, []string{"102"}) {
+	if failed := mustHandle(context.Background(), t, w.relay(w.ports()), batch); !slices.Equal(failed, []string{"102"}) {
 		t.Errorf("handed back %v, want 102", failed)
 	}
 	if !slices.Equal(w.marker.marked, []ledger.EventID{"event_hold_01_1", "event_hold_03_1"}) || slices.Contains(w.delivered(), "event_hold_03_2") {
@@ -238,7 +238,7 @@ func TestAFailedMarkIsAFailedRecord(t *testing.T) {
 	}
 	broken = false
 	batch.Records = batch.Records[1:]
-	if failed := mustHandle(t, context.Background(), w.relay(w.ports()), batch); failed != nil || !slices.Contains(w.marker.marked, "event_hold_02_1") {
+	if failed := mustHandle(context.Background(), t, w.relay(w.ports()), batch); failed != nil || !slices.Contains(w.marker.marked, "event_hold_02_1") {
 		t.Errorf("handed back %v, marked %v", failed, w.marker.marked)
 	}
 }
@@ -252,7 +252,7 @@ func TestARecordThatCannotBeReadIsIsolated(t *testing.T) {
 	batch := w.batch(list...)
 	delete(w.images, "event_hold_03_1")
 	relay := w.relay(w.ports())
-	if failed := mustHandle(t, context.Background(), relay, batch); !slices.Equal(failed, []string{"103"}) {
+	if failed := mustHandle(context.Background(), t, relay, batch); !slices.Equal(failed, []string{"103"}) {
 		t.Fatalf("handed back %v, want 103", failed)
 	}
 	if got := w.delivered(); !slices.Equal(got, ids(list[:2])) {
@@ -272,7 +272,7 @@ func TestARecordThatCannotBeReadIsIsolated(t *testing.T) {
 	}
 	// An event of no hold and no slot is none, whoever decoded it.
 	w.images["event_hold_03_1"] = ledger.Event{ID: "event_hold_03_1"}
-	if failed := mustHandle(t, context.Background(), relay, batch); !slices.Equal(failed, []string{"103"}) || w.reported()["undecodable"] == 0 {
+	if failed := mustHandle(context.Background(), t, relay, batch); !slices.Equal(failed, []string{"103"}) || w.reported()["undecodable"] == 0 {
 		t.Errorf("an event without a hold or slot: handed back %v", failed)
 	}
 }
@@ -282,7 +282,7 @@ func TestARecordThatCannotBeReadIsIsolated(t *testing.T) {
 func TestCaseI4_OneEventUnderTwoEnvelopes(t *testing.T) {
 	w := newWorld(t)
 	w.bus.LoseAnswers(1)
-	if failed := mustHandle(t, context.Background(), w.relay(w.ports()), w.batch(event("hold_1", 2))); failed != nil {
+	if failed := mustHandle(context.Background(), t, w.relay(w.ports()), w.batch(event("hold_1", 2))); failed != nil {
 		t.Errorf("handed back %v", failed)
 	}
 	deliveries, counted := w.bus.Deliveries(), map[ledger.EventID]int{}
@@ -310,7 +310,7 @@ func TestARunEndsBeforeItsDeadline(t *testing.T) {
 	}
 	w.bus.BeforeCall(func() { w.clock.Advance(5 * time.Second) })
 	ctx := endsAt{context.Background(), start.Add(30 * time.Second)}
-	if failed := mustHandle(t, ctx, w.relay(w.ports()), w.batch(list...)); !slices.Equal(failed, []string{"106"}) {
+	if failed := mustHandle(ctx, t, w.relay(w.ports()), w.batch(list...)); !slices.Equal(failed, []string{"106"}) {
 		t.Errorf("handed back %v, want 106", failed)
 	}
 	if got := w.delivered(); !slices.Equal(got, ids(list[:5])) || !slices.Equal(w.marker.marked, got) {
@@ -325,7 +325,7 @@ func TestARunEndsBeforeItsDeadline(t *testing.T) {
 	w.bus.BeforeCall(func() { calls++; w.clock.Advance(10 * time.Second) })
 	w.bus.Down(true)
 	ctx.at = start.Add(30 * time.Second)
-	if failed := mustHandle(t, ctx, w.relay(w.ports()), w.batch(list...)); !slices.Equal(failed, []string{"101"}) || calls != 3 {
+	if failed := mustHandle(ctx, t, w.relay(w.ports()), w.batch(list...)); !slices.Equal(failed, []string{"101"}) || calls != 3 {
 		t.Errorf("handed back %v after %d calls", failed, calls)
 	}
 }
@@ -408,7 +408,7 @@ func TestADoubtfulAnswerIsNoSuccess(t *testing.T) {
 			w, calls := newWorld(t), 0
 			ports := w.ports()
 			ports.Publisher = busFunc(func(*eventbridge.PutEventsInput) *eventbridge.PutEventsOutput { calls++; return answer })
-			if failed := mustHandle(t, context.Background(), w.relay(ports), w.batch(distinct(2)...)); !slices.Equal(failed, []string{"101"}) {
+			if failed := mustHandle(context.Background(), t, w.relay(ports), w.batch(distinct(2)...)); !slices.Equal(failed, []string{"101"}) {
 				t.Errorf("handed back %v", failed)
 			}
 			if len(w.marker.marked) > 0 || calls != outbox.AttemptsMax {
@@ -429,7 +429,7 @@ func TestALostReportIsLogged(t *testing.T) {
 	w := newWorld(t)
 	ports := w.ports()
 	ports.Metrics = brokenMetrics{}
-	if failed := mustHandle(t, context.Background(), w.relay(ports), w.batch(distinct(1)...)); failed != nil || !strings.Contains(w.logs.String(), "broken pipe") {
+	if failed := mustHandle(context.Background(), t, w.relay(ports), w.batch(distinct(1)...)); failed != nil || !strings.Contains(w.logs.String(), "broken pipe") {
 		t.Errorf("handed back %v, log %s", failed, w.logs.String())
 	}
 }

@@ -165,7 +165,7 @@ func emitted(tb testing.TB) map[ledger.EventType][][]byte {
 	w := newWorld(tb)
 	list := l.events()
 	w.clock.Set(l.clock.Now())
-	if failed := mustHandle(tb, context.Background(), w.relay(w.ports()), w.batch(list...)); failed != nil {
+	if failed := mustHandle(context.Background(), tb, w.relay(w.ports()), w.batch(list...)); failed != nil {
 		tb.Fatalf("handed back %v", failed)
 	}
 	out := map[ledger.EventType][][]byte{}
@@ -208,7 +208,7 @@ func TestTheExamplesAreReal(t *testing.T) {
 		}
 		pretty.WriteByte('\n')
 		if *rewrite {
-			if err := os.WriteFile(path, pretty.Bytes(), 0o644); err != nil { //nolint:gosec // a file of the repository
+			if err := os.WriteFile(path, pretty.Bytes(), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -30,7 +30,7 @@ func entryBytes(tb testing.TB, e ledger.Event) int {
 	w := newWorld(tb)
 	w.bus, w.bytesMax = outboxtest.NewBus(outbox.CallBytesLimit), outbox.CallBytesLimit
 	w.marker.bus = w.bus
-	if failed := mustHandle(tb, context.Background(), w.relay(w.ports()), w.batch(e)); failed != nil {
+	if failed := mustHandle(context.Background(), tb, w.relay(w.ports()), w.batch(e)); failed != nil {
 		tb.Fatalf("the probe was handed back: %v", failed)
 	}
 	return outboxtest.Bytes(w.bus.Deliveries()[0].Entry)

@@ -128,7 +128,7 @@ func distinct(n int) []ledger.Event {
 }
 
 // mustHandle returns the sequence numbers that the relay hands back.
-func mustHandle(tb testing.TB, ctx context.Context, relay *outbox.Relay, batch events.DynamoDBEvent) []string {
+func mustHandle(ctx context.Context, tb testing.TB, relay *outbox.Relay, batch events.DynamoDBEvent) []string {
 	tb.Helper()
 	response, err := relay.Handle(ctx, batch)
 	if err != nil {
@@ -236,7 +236,7 @@ func (w *world) deliver(relay *outbox.Relay, batch events.DynamoDBEvent, retries
 	var givenUp []string
 	handedBack := map[string]int{}
 	for range deliveriesMax {
-		failed := mustHandle(w.tb, context.Background(), relay, batch)
+		failed := mustHandle(context.Background(), w.tb, relay, batch)
 		if len(failed) == 0 {
 			return givenUp
 		}

@@ -51,10 +51,12 @@ func correlation(ctx context.Context) []slog.Attr {
 // correlated adds the context's correlation ids to each record.
 type correlated struct{ next slog.Handler }
 
+// Enabled asks the handler behind.
 func (h correlated) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.next.Enabled(ctx, level)
 }
 
+// Handle adds the ids and hands the record on.
 func (h correlated) Handle(ctx context.Context, record slog.Record) error {
 	if attributes := correlation(ctx); len(attributes) > 0 {
 		// A record may share its attributes with a copy of it.
@@ -64,10 +66,12 @@ func (h correlated) Handle(ctx context.Context, record slog.Record) error {
 	return h.next.Handle(ctx, record)
 }
 
+// WithAttrs keeps the ids coming.
 func (h correlated) WithAttrs(attributes []slog.Attr) slog.Handler {
 	return correlated{h.next.WithAttrs(attributes)}
 }
 
+// WithGroup keeps the ids coming.
 func (h correlated) WithGroup(name string) slog.Handler {
 	return correlated{h.next.WithGroup(name)}
 }
