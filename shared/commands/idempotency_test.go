@@ -129,6 +129,19 @@ func TestKeyIsForgottenInTime(t *testing.T) {
 	b.balanced()
 }
 
+// A forgotten record does not answer a command that is refused now, either.
+func TestAForgottenAnswerIsNotGiven(t *testing.T) {
+	b := newBench(t)
+	b.define("S", definition(5, 1))
+	hold := b.mustHold("S", 1)
+	if _, err := b.commands.CancelHold(t.Context(), request("K"), hold.ID, b.render); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Set(noon.Add(ledger.IdempotencyRetainFor))
+	_, err := b.commands.CancelHold(t.Context(), request("K"), hold.ID, b.render)
+	b.wantCode(err, ledger.CodeHoldNotActive)
+}
+
 // G6: the commit was applied and its answer lost. Asking again with the same key gives
 // the first answer, and there is one hold.
 func TestG6_LostAnswerIsFoundAgain(t *testing.T) {

@@ -26,6 +26,37 @@ type Options struct {
 	OperatorGroup string
 	// Logger gets one line for each request.
 	Logger *slog.Logger
+	// Contract may be one that is shared by several APIs; nil loads one.
+	Contract *Contract
+}
+
+// Contract is the OpenAPI document and what is prepared from it. Preparing takes longer
+// than thousands of requests, so who needs many APIs loads one Contract for all. It is
+// safe for concurrent use.
+type Contract struct {
+	text        []byte
+	validations map[string]*validation // by method and path
+}
+
+// LoadContract reads the document and prepares a check for each of its operations.
+func LoadContract() (*Contract, error) {
+	document, err := GetSpec()
+	if err != nil {
+		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
+	}
+	text, err := GetSpecJSON()
+	if err != nil {
+		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
+	}
+	c := &Contract{text: text, validations: make(map[string]*validation)}
+	for path, item := range document.Paths.Map() {
+		for method := range item.Operations() {
+			if c.validations[method+" "+path], err = newValidation(document, method, path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return c, nil
 }
 
 // API answers the requests of the contract. Use New; it is safe for concurrent use.
@@ -36,7 +67,7 @@ type API struct {
 	random        system.Random
 	operatorGroup string
 	logger        *slog.Logger
-	document      []byte
+	contract      *Contract
 	router        *router
 	alternatives  *alternativesCache
 }
@@ -49,21 +80,18 @@ var (
 // New builds an API with its routes and validators. It returns an error if the document
 // and the topology do not fit each other.
 func New(o Options) (*API, error) {
-	document, err := GetSpec()
-	if err != nil {
-		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
-	}
-	text, err := GetSpecJSON()
-	if err != nil {
-		return nil, fmt.Errorf("read the OpenAPI document: %w", err)
+	contract, err := o.Contract, error(nil)
+	if contract == nil {
+		if contract, err = LoadContract(); err != nil {
+			return nil, err
+		}
 	}
 	a := &API{
 		store: o.Store, commands: commands.New(o.Store, o.Clock, o.Random),
 		clock: o.Clock, random: o.Random, operatorGroup: o.OperatorGroup, logger: o.Logger,
-		document: text, alternatives: newAlternativesCache(),
+		contract: contract, alternatives: newAlternativesCache(),
 	}
-	a.router, err = newRouter(a, document)
-	if err != nil {
+	if a.router, err = newRouter(a, contract); err != nil {
 		return nil, err
 	}
 	return a, nil
@@ -110,7 +138,7 @@ func (a *API) GetHealth(_ http.ResponseWriter, r *http.Request) {
 
 // GetDocument answers with the contract.
 func (a *API) GetDocument(_ http.ResponseWriter, r *http.Request) {
-	exchangeOf(r).answer(http.StatusOK, a.document)
+	exchangeOf(r).answer(http.StatusOK, a.contract.text)
 }
 
 // log writes the one line of a request. It has nothing of the headers, the query or the

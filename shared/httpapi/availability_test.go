@@ -84,7 +84,7 @@ func TestAvailabilityPages(t *testing.T) {
 	for i := range 60 {
 		slot := fmt.Sprintf("slot-%02d", i)
 		capacity := 1
-		if i%11 == 0 {
+		if i%5 < 3 {
 			capacity = 9
 			want = append(want, slot)
 		}

@@ -89,6 +89,7 @@ func TestStageIsTakenOffThePath(t *testing.T) {
 		{path: "/v1/health", stage: "$default"},
 		{path: "/dev/v1/health", stage: "dev"},
 		{path: "/v1/health", stage: "dev"},
+		{path: "/v1/health", stage: "v"},
 	} {
 		c.method = http.MethodGet
 		f.do(c).want(http.StatusOK)
@@ -110,7 +111,11 @@ func TestCaseH4_JoinedValues(t *testing.T) {
 	f.create(owner("U"), line("seat", 1), keyed("a,b")).wantProblem(http.StatusBadRequest, "invalid_request")
 	f.counters("seat", 5, 0, 0, 5)
 	for _, query := range []string{"status=HELD&status=EXPIRED", "status=HELD,EXPIRED", "status=HELD%2CEXPIRED", "limit=1&limit=2", "status=HELD&status=HELD"} {
-		f.get("/v1/holds", query, owner("U")).wantProblem(http.StatusBadRequest, "invalid_request")
+		a := f.get("/v1/holds", query, owner("U"))
+		a.wantProblem(http.StatusBadRequest, "invalid_request")
+		if told := strings.Contains(a.body, "more than once"); told != strings.Contains(query, "&") {
+			t.Errorf("%s: %s", query, a.body)
+		}
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/getkin/kin-openapi/openapi3"
-
 	"holdfast/shared/topology"
 )
 
@@ -14,7 +12,7 @@ import (
 // checks that every route has in front of each of them.
 type router struct {
 	api      *API
-	document *openapi3.T
+	contract *Contract
 	routes   map[string]topology.Route
 	mux      *http.ServeMux
 	failures []error
@@ -24,8 +22,8 @@ var _ ServeMux = (*router)(nil)
 
 // newRouter registers every operation. It returns an error unless the operations of the
 // document are exactly the routes of the topology.
-func newRouter(a *API, document *openapi3.T) (*router, error) {
-	r := &router{api: a, document: document, routes: make(map[string]topology.Route), mux: http.NewServeMux()}
+func newRouter(a *API, contract *Contract) (*router, error) {
+	r := &router{api: a, contract: contract, routes: make(map[string]topology.Route), mux: http.NewServeMux()}
 	for _, route := range topology.Routes() {
 		if route.Function == topology.FunctionAPI {
 			r.routes[route.Method+" "+route.Path] = route
@@ -50,9 +48,9 @@ func (r *router) HandleFunc(pattern string, handle func(http.ResponseWriter, *ht
 		r.failures = append(r.failures, fmt.Errorf("the operation %s is not a route of the topology", pattern))
 		return
 	}
-	validation, err := newValidation(r.document, route.Method, route.Path)
-	if err != nil {
-		r.failures = append(r.failures, err)
+	validation, known := r.contract.validations[pattern]
+	if !known {
+		r.failures = append(r.failures, fmt.Errorf("the document has no operation %s", pattern))
 		return
 	}
 	r.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {

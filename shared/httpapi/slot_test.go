@@ -119,6 +119,8 @@ func TestSlotRefusals(t *testing.T) {
 		"second 60":             replaced("12:00:00Z", "12:00:60Z"),
 		"no offset":             replaced("12:00:00Z", "12:00:00"),
 		"year 1":                replaced(`2026-12-01T18:30:00.1239+09:00`, "0001-01-01T00:00:00Z"),
+		"before 1970":           replaced(`2026-12-01T18:30:00.1239+09:00`, "1969-12-31T23:59:59.999Z"),
+		"after 9999":            replaced(`2026-12-01T12:00:00Z`, "9999-12-31T23:00:00-02:00"),
 		"ends before it starts": replaced("2026-12-01T12:00:00Z", "2026-12-01T09:00:00Z"),
 		"ends without a start":  replaced(`"starts_at":"2026-12-01T18:30:00.1239+09:00",`, ``),
 		"hold of no time":       replaced(`"hold_seconds":7200`, `"hold_seconds":0`),

@@ -1,14 +1,17 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"holdfast/shared/ledger"
+	"holdfast/shared/ledger/memory"
 )
 
 // Case A1: more units were sold than existed when many buyers came at once.
@@ -264,6 +267,40 @@ func TestCaseK3_TheSlotNamesTheCurrency(t *testing.T) {
 	}
 	f.counters("seat", 3, 2, 0, 5)
 	f.balanced()
+}
+
+// When a slot is sold out nearly every caller is refused. They share one look-up of
+// alternatives a second.
+func TestAlternativesAreLookedUpOnceASecond(t *testing.T) {
+	store := &countedSearches{Store: memory.New()}
+	f := newFixtureOn(t, store)
+	f.define("full", 0)
+	f.define("other", 5)
+	for _, step := range []struct {
+		at       time.Duration
+		searches int
+	}{{0, 1}, {0, 1}, {999 * time.Millisecond, 1}, {time.Second, 2}, {time.Second, 2}} {
+		f.clock.Set(noon.Add(step.at))
+		a := f.create(owner("U"), line("full", 1), f.key())
+		a.wantProblem(http.StatusConflict, "insufficient_stock")
+		if got := a.members("alternatives", "slot_id"); !slices.Equal(got, []string{"other"}) {
+			t.Errorf("alternatives %v", got)
+		}
+		if store.searches != step.searches {
+			t.Errorf("after %s: %d searches, want %d", step.at, store.searches, step.searches)
+		}
+	}
+}
+
+// countedSearches counts how often a resource's slots are listed.
+type countedSearches struct {
+	*memory.Store
+	searches int
+}
+
+func (s *countedSearches) SlotsOfResource(ctx context.Context, t ledger.ResourceType, id ledger.ResourceID, from, to time.Time, page ledger.Page) ([]ledger.Slot, ledger.Cursor, error) {
+	s.searches++
+	return s.Store.SlotsOfResource(ctx, t, id, from, to, page)
 }
 
 // An insufficient answer proposes open slots of the same resource that have enough, and
