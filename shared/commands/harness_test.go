@@ -124,7 +124,7 @@ func (b *bench) render(h ledger.Hold, now time.Time) (ledger.Response, error) {
 	if !slices.Contains(b.holds, h.ID) {
 		b.holds = append(b.holds, h.ID)
 	}
-	return ledger.Response{Status: 201, Body: fmt.Appendf(nil, "%s %s %s", h.ID, h.Status, now.Format(time.RFC3339Nano))}, nil
+	return ledger.Response{Status: 201, Body: fmt.Appendf(nil, "%s %s %s", h.ID, h.Status, now.Format("15:04:05.000"))}, nil
 }
 
 func request(key string) commands.Request {

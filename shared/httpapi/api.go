@@ -9,8 +9,6 @@ import (
 	"path"
 	"runtime/debug"
 
-	"github.com/getkin/kin-openapi/openapi3"
-
 	"holdfast/shared/commands"
 	"holdfast/shared/ledger"
 	"holdfast/shared/system"
@@ -96,9 +94,6 @@ func New(o Options) (*API, error) {
 	}
 	return a, nil
 }
-
-// Document returns the OpenAPI document that requests are checked against.
-func Document() (*openapi3.T, error) { return GetSpec() }
 
 // ServeHTTP answers one request, within topology.DatabaseBudget. It never panics: a
 // panic of a handler is a fault of ours, is logged, and is answered as one.

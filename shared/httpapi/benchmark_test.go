@@ -40,3 +40,11 @@ func BenchmarkCreateHold(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkNew measures what a cold start spends on the document and the validators.
+func BenchmarkNew(b *testing.B) {
+	store := memory.New()
+	for b.Loop() {
+		mustAPI(b, store, system.RealClock{}, system.RealRandom{}, slog.New(slog.DiscardHandler))
+	}
+}

@@ -242,6 +242,12 @@ func uniqueIDs(ids []ledger.HoldID) []ledger.HoldID {
 	return out
 }
 
+// in reports what is wrong with a to a subtest.
+func (a answer) in(t testing.TB) answer {
+	a.t = t
+	return a
+}
+
 func (a answer) json() map[string]any {
 	a.t.Helper()
 	var value map[string]any

@@ -243,6 +243,8 @@ func TestListRefuses(t *testing.T) {
 		a.wantProblem(http.StatusBadRequest, "invalid_request")
 	}
 	f.get("/v1/holds", "owner=V", owner("U")).wantProblem(http.StatusForbidden, "forbidden")
+	withBody := call{method: http.MethodGet, path: "/v1/holds", body: "{}", claims: owner("U")}
+	f.do(withBody).wantProblem(http.StatusBadRequest, "invalid_request")
 }
 
 // A payment confirms one hold; the shop that lost the answer asks again, under any key.

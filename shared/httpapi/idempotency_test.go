@@ -81,7 +81,7 @@ func TestCaseE4_OneMeaningManyTexts(t *testing.T) {
 		"short form":   `{"slot_ids":["B","A"],"quantity":1,"quoted_price":1000}`,
 	}
 	for name, body := range same {
-		t.Run(name, func(t *testing.T) { f.create(owner("U"), body, keyed("K")).wantReplayOf(first) })
+		t.Run(name, func(t *testing.T) { f.create(owner("U"), body, keyed("K")).in(t).wantReplayOf(first) })
 	}
 	f.counters("A", 9, 1, 0, 10)
 	f.counters("B", 9, 1, 0, 10)
@@ -111,7 +111,7 @@ func TestCaseE4_OneMeaningManyTexts(t *testing.T) {
 				method: http.MethodPost, path: "/v1/holds", claims: owner("U"), headers: f.key(),
 				// Base64 keeps bytes that are no text as they are.
 				body: encoded(body), isBase64: true,
-			})
+			}).in(t)
 			a.wantProblem(http.StatusBadRequest, "invalid_request")
 			if len(a.members("errors", "in")) == 0 && name != "two prices" {
 				t.Errorf("the problem points at nothing: %s", a.body)

@@ -116,10 +116,13 @@ type lambdaAnswer struct {
 	body   bytes.Buffer
 }
 
+// Header is what is sent before the body.
 func (a *lambdaAnswer) Header() http.Header { return a.header }
 
+// WriteHeader keeps the status.
 func (a *lambdaAnswer) WriteHeader(status int) { a.status = status }
 
+// Write keeps a part of the body.
 func (a *lambdaAnswer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 func (a *lambdaAnswer) response() events.APIGatewayV2HTTPResponse {

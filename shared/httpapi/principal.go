@@ -124,8 +124,11 @@ func (p Principal) mayUse(scopes []topology.Scope, operatorGroup string) error {
 	for i, s := range scopes {
 		names[i] = string(s)
 	}
-	return &refusal{code: codeForbidden,
-		detail: "this needs one of the scopes " + strings.Join(names, ", ") + "; operate needs the operator group as well"}
+	detail := "this needs a token with one of these scopes: " + strings.Join(names, ", ")
+	if slices.Contains(scopes, topology.ScopeOperate) {
+		detail += "; operate needs the operator group as well"
+	}
+	return &refusal{code: codeForbidden, detail: detail}
 }
 
 func (p Principal) isOperator(group string) bool {

@@ -99,7 +99,7 @@ func problemOf(err error, id ledger.RequestID) Problem {
 		detail = ledger.HoldNotFound().Message
 	}
 	form := answerForms[code]
-	p.Type, p.Title, p.Status = problemType+string(code), form.title, int32(form.status) //nolint:gosec // three digits
+	p.Type, p.Title, p.Status = problemType+string(code), form.title, int32(form.status)
 	p.Code, p.Detail, p.RequestID = ProblemCode(code), detail, string(id)
 	return p
 }

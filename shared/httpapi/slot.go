@@ -177,7 +177,7 @@ func slotOf(s ledger.Slot, c ledger.Counters) Slot {
 			HoldSeconds: seconds(s.Policy.HoldFor), GraceSeconds: seconds(s.Policy.GraceFor),
 			HoldMaxSeconds: seconds(s.Policy.HoldForMax), QuantityMaxPerHold: int64(s.Policy.QuantityPerHoldMax),
 		},
-		Shards:       int32(s.Terms.Shards), //nolint:gosec // at most ledger.ShardsMax
+		Shards:       int32(s.Terms.Shards),
 		PriceVersion: int64(s.PriceVersion), Version: int64(s.Version),
 		CreatedAt: Time(s.CreatedAt), UpdatedAt: Time(s.UpdatedAt),
 	}

@@ -132,7 +132,7 @@ func TestSlotRefusals(t *testing.T) {
 		"unknown member":        replaced(`"shards":3`, `"version":3`),
 	}
 	for name, body := range bad {
-		t.Run(name, func(t *testing.T) { f.put("S", body).wantProblem(http.StatusBadRequest, "invalid_request") })
+		t.Run(name, func(t *testing.T) { f.put("S", body).in(t).wantProblem(http.StatusBadRequest, "invalid_request") })
 	}
 	for _, id := range []string{"a b", "é", strings.Repeat("s", 129), "a%41"} {
 		f.put(id, definition).wantProblem(http.StatusBadRequest, "invalid_request")
