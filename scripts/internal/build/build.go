@@ -2,7 +2,9 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,30 @@ const timeout = 10 * time.Minute
 // LambdaTags leaves the RPC mode of the go1.x runtime out of a Lambda binary. The
 // provided.al2023 runtime does not use it.
 const LambdaTags = "lambda.norpc"
+
+// goModName is the file in the root of every module.
+const goModName = "go.mod"
+
+// ModuleRoot returns the folder of the module that the folder belongs to: its own or the
+// nearest one above it that has a go.mod.
+func ModuleRoot(folder string) (string, error) {
+	start, err := filepath.Abs(folder)
+	if err != nil {
+		return "", fmt.Errorf("find the module of %s: %w", folder, err)
+	}
+	for at := start; ; at = filepath.Dir(at) {
+		_, err := os.Stat(filepath.Join(at, goModName))
+		if err == nil {
+			return at, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("find the module of %s: %w", folder, err)
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("%s is in no Go module; go into a clone of the repository", start)
+		}
+	}
+}
 
 // Program builds the main package at packagePath (such as ./functions/api, relative
 // to moduleRoot) for this machine and writes the binary to output. It may be

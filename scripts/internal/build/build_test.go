@@ -48,3 +48,15 @@ func TestErrorCarriesTheCompilersWords(t *testing.T) {
 		t.Errorf("error = %v, want the compiler's message", err)
 	}
 }
+
+func TestModuleRoot(t *testing.T) {
+	root := mustWriteModule(t, "package main")
+	for _, folder := range []string{root, filepath.Join(root, "program")} {
+		if got, err := build.ModuleRoot(folder); err != nil || got != root {
+			t.Errorf("%s: %q, %v; want %q", folder, got, err, root)
+		}
+	}
+	if got, err := build.ModuleRoot(t.TempDir()); err == nil {
+		t.Errorf("a folder in no module has the root %q", got)
+	}
+}

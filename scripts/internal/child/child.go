@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"syscall"
 	"time"
 )
 
@@ -50,7 +51,10 @@ func Start(command Command) (*Process, error) {
 	cmd.Stdout, cmd.Stderr = command.Output, command.Output
 	cmd.ExtraFiles = command.Files
 	cmd.WaitDelay = outputDrainMax
-	endWithParent(cmd)
+	// A process group of its own: Ctrl-C in a terminal reaches the parent only, which then
+	// ends its children in its own order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithParent(cmd.SysProcAttr)
 
 	process := &Process{command: cmd, exited: make(chan struct{})}
 	started := make(chan error)

@@ -2,9 +2,9 @@
 
 package child
 
-import "os/exec"
+import "syscall"
 
 // endWithParent does nothing where the kernel has no death signal. There a child
 // has to notice by itself: a Lambda binary exits when its runtime interface is gone,
 // and the emulator exits when its standard input is closed.
-func endWithParent(*exec.Cmd) {}
+func endWithParent(*syscall.SysProcAttr) {}

@@ -142,6 +142,9 @@ func (c *Cloud) Close() {
 	c.process.Kill()
 }
 
+// Ended is closed when the emulator has ended, for whatever reason.
+func (c *Cloud) Ended() <-chan struct{} { return c.process.Exited() }
+
 // AWSConfig points an AWS client at the emulator, with credentials that no real account
 // knows.
 func (c *Cloud) AWSConfig() aws.Config {

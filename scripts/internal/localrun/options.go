@@ -1,0 +1,43 @@
+package localrun
+
+import (
+	"io"
+	"time"
+
+	"holdfast/shared/topology"
+)
+
+const (
+	// OperatorGroup is the group whose members are operators in a local run.
+	OperatorGroup = "ops"
+	// tableName is the table in a data folder that is kept.
+	tableName    = "holdfast-local"
+	eventBusName = "holdfast-local"
+	// sweepPageItems is the page of the stage dev.
+	sweepPageItems = 100
+	// processesMax bounds the processes of a function that reserves no concurrency. AWS
+	// starts as many as there are calls at once, one machine cannot.
+	processesMax = 8
+)
+
+// Options says how to start a System. The zero value is one for tests and stories: its data
+// is scratch, and it listens on any free port.
+type Options struct {
+	// DataFolder keeps everything, and is made if it is missing. If it is empty, a folder
+	// and a table of their own are made, and Close removes both.
+	DataFolder string
+	// Fresh removes the table first. The signing key stays, so tokens stay valid.
+	Fresh bool
+	// Port is the gateway's port on 127.0.0.1; 0 means any free one.
+	Port int
+	// SweepEvery is how often the schedule starts the expiry function; 0 means as deployed.
+	SweepEvery time.Duration
+	// OwnEngine starts an engine even if the environment names one, for a caller of
+	// KillEngine.
+	OwnEngine bool
+	// Between may put an observer between a function and the AWS service at the endpoint,
+	// and returns the endpoint that the function is told. Nil means nobody is between.
+	Between func(function topology.FunctionName, endpoint string) string
+	// Progress is told in short lines what happens. Nil means nobody is told.
+	Progress io.Writer
+}
