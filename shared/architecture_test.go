@@ -57,7 +57,7 @@ func isSupport(dir string) bool {
 			return true
 		}
 	}
-	return dir == "shared/ledger/memory" || dir == "shared/dynamo/engine" || dir == "shared/sim"
+	return dir == "shared/ledger/memory" || dir == "shared/dynamo/engine" || dir == "shared/sim" || strings.HasPrefix(dir, "shared/sim/")
 }
 
 // TestImportsPointInward checks every Go file of the module.

@@ -149,11 +149,11 @@ func noReasons(n int) []types.CancellationReason {
 }
 
 // checkDistinct refuses two actions on one item. A key that can't be read is passed over;
-// it is the reason of its own action.
+// it is the reason of its own action. One with something besides the key counts.
 func (t *Table) checkDistinct(actions []action) *fault {
 	seen := make(map[Key]bool, len(actions))
 	for i := range actions {
-		key, f := t.keyOfAction(&actions[i])
+		key, f := t.keyOf(actions[i].item)
 		switch {
 		case f != nil && f.wholeRequest:
 			return f

@@ -1,0 +1,199 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"holdfast/shared/ledger"
+	"holdfast/shared/topology"
+)
+
+const (
+	// triesMax bounds how often a client sends one request.
+	triesMax = 6
+	// gatewayGivesUpAfter is when a client without an answer gets the gateway's 503.
+	gatewayGivesUpAfter = topology.IntegrationTimeout
+	operatorGroup       = "ops"
+)
+
+// request is a planned request as it is sent, and all that came of it.
+type request struct {
+	plan
+	name      string
+	method    string
+	path      string
+	scope     topology.Scope
+	subject   string
+	body      string
+	quoted    map[ledger.SlotID]int64
+	about     ledger.HoldID // the hold that it is about
+	reference ledger.PaymentReference
+	tries     []*try
+}
+
+// idempotency is what makes two requests meet: the owner, the operation and the key.
+func (r *request) idempotency() string { return r.subject + "/" + string(r.kind) + "/" + r.key }
+
+// try is one time that a request was sent.
+type try struct {
+	begin, end time.Time
+	answered   bool // by the function; otherwise the gateway said 503
+	status     int
+	headers    map[string]string
+	body       string
+	clock      *nodeClock // of the instance that answered
+	answer     answer     // the body, as far as it is judged
+}
+
+// play sends a planned request until it is answered, and judges every answer.
+func (w *world) play(t *task, p plan) {
+	r, ready := w.prepare(p)
+	if !ready {
+		w.trace.add("%s: there is no hold", p)
+		return
+	}
+	w.requests = append(w.requests, r)
+	w.current[t.name] = r
+	repeat := t.dice.chance(w.faults.ClientRepeats)
+	for range triesMax {
+		one := w.send(t, r)
+		r.tries = append(r.tries, one)
+		w.judge(r, one)
+		answered := one.answered && one.status < http.StatusInternalServerError
+		if answered && !repeat {
+			return
+		}
+		repeat = repeat && !answered
+		t.wait(t.dice.between(100*time.Millisecond, 3*time.Second))
+	}
+}
+
+// prepare fills in what is known only now: the price that is shown, the hold's id.
+func (w *world) prepare(p plan) (*request, bool) {
+	r := &request{plan: p, name: p.String(), subject: p.client, method: http.MethodPost, scope: topology.ScopeHolds}
+	if p.hold >= 0 {
+		r.about = w.holdOf(p.hold)
+		if r.about == "" {
+			return nil, false
+		}
+	}
+	switch p.kind {
+	case askCreate:
+		r.path = "/v1/holds"
+		r.quoted = w.quote(p)
+		r.body = createBody(p, r.quoted)
+	case askConfirm:
+		r.path, r.scope = "/v1/holds/"+string(r.about)+"/confirm", topology.ScopeConfirm
+		// Some payments are named for two holds.
+		r.reference = ledger.PaymentReference(fmt.Sprintf("pay-%d", p.number/3))
+		r.body = fmt.Sprintf(`{"payment_reference":%q}`, r.reference)
+	case askCancel:
+		r.path = "/v1/holds/" + string(r.about) + "/cancel"
+	case askRead:
+		r.method, r.path = http.MethodGet, "/v1/holds/"+string(r.about)
+	case askList:
+		r.method, r.path = http.MethodGet, "/v1/holds"
+	default:
+		r.method, r.path, r.scope = http.MethodPatch, "/v1/slots/"+string(p.slot), topology.ScopeCatalog
+		r.body = editBody(p)
+	}
+	return r, true
+}
+
+// quote is the price that the client has seen: today's, or the one of the beginning.
+func (w *world) quote(p plan) map[ledger.SlotID]int64 {
+	quoted := map[ledger.SlotID]int64{}
+	for _, line := range p.lines {
+		quoted[line.slot] = w.books.slots[line.slot].now.Terms.Price.AmountMinor
+		if p.stalePrice {
+			quoted[line.slot] = 500
+		}
+	}
+	return quoted
+}
+
+func createBody(p plan, quoted map[ledger.SlotID]int64) string {
+	type line struct {
+		Slot       ledger.SlotID `json:"slot_id"`
+		Quantity   ledger.Units  `json:"quantity"`
+		UnitAmount int64         `json:"unit_amount"`
+	}
+	var lines []line
+	for _, wanted := range p.lines {
+		lines = append(lines, line{wanted.slot, wanted.quantity, quoted[wanted.slot]})
+	}
+	return mustJSON(map[string]any{"lines": lines})
+}
+
+func editBody(p plan) string {
+	switch p.kind {
+	case askCapacity:
+		return fmt.Sprintf(`{"capacity_delta":%d}`, p.delta)
+	case askPrice:
+		return fmt.Sprintf(`{"unit_amount":%d}`, p.amount)
+	default:
+		return fmt.Sprintf(`{"open":%t}`, p.open)
+	}
+}
+
+// mustJSON writes values of our own, which can always be written.
+func mustJSON(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// event is the request as the gateway hands it to the function.
+func (r *request) event() json.RawMessage {
+	e := events.APIGatewayV2HTTPRequest{
+		Version: "2.0", RouteKey: "$default", RawPath: r.path, Body: r.body,
+		Headers: map[string]string{"content-type": "application/json"},
+	}
+	if r.method != http.MethodGet {
+		e.Headers["idempotency-key"] = r.key
+	}
+	e.RequestContext.Stage = "$default"
+	e.RequestContext.HTTP.Method = r.method
+	e.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+		JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{
+			Claims: map[string]string{"sub": r.subject, "scope": string(r.scope)},
+		},
+	}
+	return json.RawMessage(mustJSON(e))
+}
+
+// send sends the request once, to either instance of the API.
+func (w *world) send(t *task, r *request) *try {
+	one := &try{begin: w.kernel.now}
+	api := pick(t.dice, w.apis)
+	name := fmt.Sprintf("%s try %d", t.name, len(r.tries)+1)
+	w.current[name+" in "+api.name] = r
+	w.trace.add("%s is sent to %s: %s %s %s", name, api.name, r.method, r.path, r.body)
+	wake := t.waker()
+	clock := api.clock
+	api.invoke(name, func() {
+		answer, err := api.api.Lambda(context.Background(), r.event())
+		if err != nil {
+			w.violated("answers", "%s ended in %v instead of an answer", name, err)
+		}
+		if !one.end.IsZero() {
+			return
+		}
+		one.answered, one.status, one.headers, one.body, one.clock = true, answer.StatusCode, answer.Headers, answer.Body, clock
+	}, func(bool) { wake() })
+	w.kernel.after(gatewayGivesUpAfter, wake)
+	t.pause()
+	one.end = w.kernel.now
+	if !one.answered {
+		one.status = http.StatusServiceUnavailable
+	}
+	w.trace.add("%s is answered: %d %s", name, one.status, one.body)
+	return one
+}

@@ -1,0 +1,122 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Faults says how unkind the cloud is during a history. A rate of n means that one call
+// in n is hit, and zero means never.
+type Faults struct {
+	// Of the database.
+	Throttled   int           // turned away for want of capacity
+	LostRequest int           // never arrives, and the caller gets no answer
+	LostAnswer  int           // is carried out, and the caller gets no answer
+	Slow        int           // takes seconds
+	IndexLagMax time.Duration // how far an index may be behind its table
+	Purge       int           // one record in n is deleted after its time to live
+	// Of the functions.
+	Crash        int           // the function's process ends in the middle of a call
+	ClockSkewMax time.Duration // how wrong the clock of an instance may be
+	ClockJump    int           // one instance in n starts with a clock that is wrong by more
+	// Of the stream and the bus.
+	StreamLagMax  time.Duration // how late a batch may come
+	StreamDoubled int           // a batch comes again although it was handled
+	EntryRefused  int           // the bus refuses one entry of a call
+	BusAnswerLost int           // the bus takes a call and does not answer
+	BusDown       int           // the bus refuses a whole call
+	EventDoubled  int           // the bus delivers an event twice
+	// Of the Scheduler.
+	TickLateMax time.Duration
+	TickSkipped int
+	TickDoubled int
+	// Of the clients.
+	ClientRepeats int // a client sends its request again although it was answered
+}
+
+// faultKind is one kind of fault, and how to turn it off.
+type faultKind struct {
+	name string
+	off  func(*Faults)
+}
+
+// faultNames lists the switches of faults, for shrinking: each turns one kind off.
+var faultNames = []faultKind{
+	{"throttled", func(f *Faults) { f.Throttled = 0 }},
+	{"lost-request", func(f *Faults) { f.LostRequest = 0 }},
+	{"lost-answer", func(f *Faults) { f.LostAnswer = 0 }},
+	{"slow", func(f *Faults) { f.Slow = 0 }},
+	{"index-lag", func(f *Faults) { f.IndexLagMax = 0 }},
+	{"purge", func(f *Faults) { f.Purge = 0 }},
+	{"crash", func(f *Faults) { f.Crash = 0 }},
+	{"clock-skew", func(f *Faults) { f.ClockSkewMax = 0 }},
+	{"clock-jump", func(f *Faults) { f.ClockJump = 0 }},
+	{"stream-lag", func(f *Faults) { f.StreamLagMax = 0 }},
+	{"stream-doubled", func(f *Faults) { f.StreamDoubled = 0 }},
+	{"entry-refused", func(f *Faults) { f.EntryRefused = 0 }},
+	{"bus-answer-lost", func(f *Faults) { f.BusAnswerLost = 0 }},
+	{"bus-down", func(f *Faults) { f.BusDown = 0 }},
+	{"event-doubled", func(f *Faults) { f.EventDoubled = 0 }},
+	{"tick-late", func(f *Faults) { f.TickLateMax = 0 }},
+	{"tick-skipped", func(f *Faults) { f.TickSkipped = 0 }},
+	{"tick-doubled", func(f *Faults) { f.TickDoubled = 0 }},
+	{"client-repeats", func(f *Faults) { f.ClientRepeats = 0 }},
+}
+
+// drawFaults decides how unkind the cloud is. Each kind of fault is off in some
+// histories, so that no fault always hides behind another.
+func drawFaults(d *dice) Faults {
+	rate := func(often, rarely int) int {
+		switch d.IntN(4) {
+		case 0, 1:
+			return 0
+		case 2:
+			return rarely
+		}
+		return often
+	}
+	lag := func(most time.Duration) time.Duration {
+		if d.IntN(2) == 0 {
+			return 0
+		}
+		return d.between(0, most)
+	}
+	return Faults{
+		Throttled: rate(8, 60), LostRequest: rate(12, 80), LostAnswer: rate(8, 50), Slow: rate(20, 100),
+		IndexLagMax: lag(5 * time.Second), Purge: rate(1, 3),
+		Crash: rate(25, 150), ClockSkewMax: lag(2 * time.Second), ClockJump: rate(6, 20),
+		StreamLagMax: lag(20 * time.Second), StreamDoubled: rate(4, 20),
+		EntryRefused: rate(6, 40), BusAnswerLost: rate(6, 40), BusDown: rate(4, 30), EventDoubled: rate(4, 20),
+		TickLateMax: lag(30 * time.Second), TickSkipped: rate(3, 10), TickDoubled: rate(3, 10),
+		ClientRepeats: rate(5, 20),
+	}
+}
+
+// without returns f with the named kinds turned off.
+func (f Faults) without(names []string) Faults {
+	for _, kind := range faultNames {
+		for _, name := range names {
+			if kind.name == name {
+				kind.off(&f)
+			}
+		}
+	}
+	return f
+}
+
+// String names the kinds that are on.
+func (f Faults) String() string {
+	var on []string
+	for _, kind := range faultNames {
+		without := f
+		kind.off(&without)
+		if without != f {
+			on = append(on, kind.name)
+		}
+	}
+	if len(on) == 0 {
+		return "no faults"
+	}
+	return fmt.Sprintf("faults: %s", strings.Join(on, ", "))
+}

@@ -1,0 +1,155 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"holdfast/shared/httpapi"
+	"holdfast/shared/ledger"
+	"holdfast/shared/reconcile"
+)
+
+// contextOfHistory has no deadline: time-outs of a history are of its own time.
+var contextOfHistory = context.Background()
+
+// Options say what to leave out of a history, and whether to keep its trace.
+type Options struct {
+	// Skip are numbers of planned requests that are left out.
+	Skip map[int]bool
+	// Without are kinds of faults that are turned off.
+	Without []string
+	// Trace keeps the trace.
+	Trace bool
+	// Contract is the API's contract, loaded once for all histories.
+	Contract *httpapi.Contract
+}
+
+// Result is what came of one history.
+type Result struct {
+	Seed       uint64
+	Steps      int
+	Requests   int // planned requests that were sent
+	Tries      int
+	Holds      int
+	Undecided  int // slots whose history porcupine could not decide in its time
+	Faults     string
+	Violations []Violation
+	Trace      string
+	Plans      []string // what was planned and not left out
+}
+
+// Run plays the history of a seed. The same seed and options give the same result, to
+// the byte.
+func Run(seed uint64, o Options) Result {
+	d := newDice(seed, "history")
+	faults := drawFaults(d).without(o.Without)
+	load := drawWorkload(d)
+	w := newWorld(seed, faults, o.Contract, o.Trace)
+	defer w.kernel.stop()
+	w.trace.add("seed %d, %s", seed, faults)
+	w.define(load.slots)
+	r := Result{Seed: seed, Faults: faults.String()}
+	end := historyStart.Add(workloadFor + settleFor)
+	w.startTicks(historyStart, end)
+	w.kernel.at(historyStart.Add(faultsFor), w.settle)
+	for _, p := range load.plans {
+		if !o.Skip[p.number] {
+			r.Plans = append(r.Plans, p.String())
+			w.schedule(p)
+		}
+	}
+	w.kernel.run(end)
+	w.close()
+	if load.late {
+		end = historyStart.Add(lateRepeatAfter + 2*time.Minute + settleFor)
+		w.startTicks(historyStart.Add(lateRepeatAfter), end)
+		w.kernel.spawn(historyStart.Add(lateRepeatAfter-time.Minute), "time to live", w.dice("time to live"), func(t *task) {
+			for _, key := range w.database.expired(w.kernel.now) {
+				if t.dice.chance(faults.Purge) {
+					w.database.purge(t, key)
+				}
+			}
+		})
+		w.kernel.run(end)
+		w.close()
+	}
+	r.Undecided = w.linearize()
+	r.Steps, r.Requests, r.Holds, r.Violations = w.kernel.steps, len(w.requests), len(w.books.holds), w.violations
+	for _, sent := range w.requests {
+		r.Tries += len(sent.tries)
+	}
+	if o.Trace {
+		r.Trace = w.trace.String()
+	}
+	return r
+}
+
+// schedule puts a planned request on the agenda: at its time, or, for one that aims at
+// the end of a hold, when that is known.
+func (w *world) schedule(p plan) {
+	name := fmt.Sprintf("request %d", p.number)
+	play := func(t *task) { w.play(t, p) }
+	if p.fromRelease == nil {
+		w.kernel.spawn(historyStart.Add(p.at), name, w.dice(name), play)
+		return
+	}
+	var aim func()
+	deadline := historyStart.Add(workloadFor)
+	aim = func() {
+		hold := w.books.holds[w.holdOf(p.hold)]
+		switch {
+		case hold != nil:
+			w.kernel.spawn(hold.now.ReleaseAt.Add(*p.fromRelease), name, w.dice(name), play)
+		case w.kernel.now.Before(deadline):
+			w.kernel.after(time.Second, aim)
+		}
+	}
+	w.kernel.at(historyStart.Add(time.Second), aim)
+}
+
+// close checks what must be true once everything has come to rest.
+func (w *world) close() {
+	for id, hold := range w.books.holds {
+		if hold.now.Status == ledger.StatusHeld && w.kernel.now.Sub(hold.now.ReleaseAt) > endsWithin {
+			w.violated("P9", "%s was over at %s and is still HELD", id, hold.now.ReleaseAt)
+		}
+	}
+	for id, e := range w.books.events {
+		if e.delivered == 0 || !e.marked {
+			w.violated("P7", "event %s was delivered %d times, marked as published: %t", id, e.delivered, e.marked)
+		}
+	}
+	report, err := reconcile.Audit(contextOfHistory, w.database)
+	if err != nil {
+		w.violated("P2", "the audit failed: %v", err)
+	}
+	for _, v := range report.Violations {
+		w.violated(v.Promise, "the audit found: %s", v)
+	}
+	if report.Holds != len(w.books.holds) || report.Events != len(w.books.events) {
+		w.violated("P5", "the table has %d holds and %d events, and %d and %d were committed", report.Holds, report.Events, len(w.books.holds), len(w.books.events))
+	}
+	for _, r := range w.requests {
+		last := r.tries[len(r.tries)-1]
+		if w.calmSince.Before(last.begin.Add(-gatewayGivesUpAfter)) && (!last.answered || last.status >= 500) {
+			w.violated("liveness", "%s was never answered", r.name)
+		}
+	}
+}
+
+// Validate refuses options that name what there is not.
+func (o Options) Validate() error {
+	for _, name := range o.Without {
+		if !slices.ContainsFunc(faultNames, func(kind faultKind) bool { return kind.name == name }) {
+			return fmt.Errorf("there is no kind of fault %q", name)
+		}
+	}
+	for number := range o.Skip {
+		if number < 0 || number >= PlansOfOneHistory {
+			return fmt.Errorf("there is no request %d; they are 0 to %d", number, PlansOfOneHistory-1)
+		}
+	}
+	return nil
+}

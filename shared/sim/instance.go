@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"holdfast/shared/commands"
+	"holdfast/shared/dynamo"
+	"holdfast/shared/expiry"
+	"holdfast/shared/httpapi"
+	"holdfast/shared/outbox"
+	"holdfast/shared/telemetry"
+	"holdfast/shared/topology"
+)
+
+const (
+	// clockJumpMax is how wrong a clock may be that is wrong by more than skew.
+	clockJumpMax = 25 * time.Second
+	tableName    = "sim"
+	busName      = "sim"
+	stageName    = "local"
+	sweepPage    = 100
+)
+
+// instance is one process of a function, with its own clock and caches. When it ends, all
+// that runs in it ends, and a new process takes its place.
+type instance struct {
+	world    *world
+	name     string
+	function topology.Function
+	clock    *nodeClock
+	calls    []*invocation // what runs in it, in the order in which it began
+	starts   int
+
+	api    *httpapi.API
+	expiry *expiry.Handler
+	outbox *outbox.Relay
+}
+
+func (w *world) newInstance(name string, function topology.FunctionName) *instance {
+	f, found := topology.FunctionNamed(function)
+	if !found {
+		panic("sim: the topology has no function " + string(function))
+	}
+	i := &instance{world: w, name: name, function: f}
+	i.start()
+	return i
+}
+
+// start wires a new process, as functions/<name>/main.go does, on simulated ports.
+func (i *instance) start() {
+	w := i.world
+	i.starts++
+	d := w.dice("instance " + i.name + " " + string(rune('a'+i.starts)))
+	i.clock = &nodeClock{kernel: w.kernel, skew: drawSkew(d, &w.faults)}
+	random := taskRandom{w.kernel}
+	store := dynamo.NewStore(&session{database: w.database, instance: i}, tableName, i.clock, random)
+	logger := slog.New(slog.DiscardHandler)
+	var err error
+	switch i.function.Name {
+	case topology.FunctionAPI:
+		i.api, err = httpapi.New(httpapi.Options{
+			Contract: w.contract, Store: store, Clock: i.clock, Random: random, OperatorGroup: operatorGroup, Logger: logger,
+		})
+	case topology.FunctionExpiry:
+		var sweep *expiry.Sweep
+		sweep, err = expiry.NewSweep(store, commands.New(store, i.clock, random), i.clock, logger, sweepPage)
+		i.expiry = expiry.NewHandler(sweep, noMetrics{}, random, logger)
+	case topology.FunctionOutbox:
+		i.outbox, err = outbox.NewRelay(outbox.Ports{
+			Publisher: &publisher{world: w, instance: i}, Marker: store, Decode: dynamo.DecodeEventImage,
+			Metrics: noMetrics{}, Clock: i.clock, Random: random, Logger: logger,
+		}, outbox.Settings{Bus: busName, Stage: stageName, CallBytesMax: outbox.CallBytesMaxDefault})
+	default:
+		panic("sim: nobody has told the simulation how to start function " + string(i.function.Name))
+	}
+	if err != nil {
+		panic("sim: start " + i.name + ": " + err.Error())
+	}
+}
+
+func drawSkew(d *dice, f *Faults) time.Duration {
+	if d.chance(f.ClockJump) {
+		return d.between(-clockJumpMax, clockJumpMax).Truncate(time.Millisecond)
+	}
+	return d.between(-f.ClockSkewMax, f.ClockSkewMax).Truncate(time.Millisecond)
+}
+
+// invocation is one call of a function.
+type invocation struct {
+	task *task
+	// ended is told once: true when the call came to its end, false when its process or
+	// its time ended before.
+	ended func(completed bool)
+}
+
+// invoke runs body in the instance as one call of the function.
+func (i *instance) invoke(name string, body func(), ended func(completed bool)) {
+	k := i.world.kernel
+	call := &invocation{ended: ended}
+	call.task = k.spawn(k.now, name+" in "+i.name, i.world.dice(name), func(t *task) {
+		body()
+		if i.remove(call) {
+			call.ended(true)
+		}
+	})
+	i.calls = append(i.calls, call)
+	k.after(i.function.Timeout, func() {
+		if slices.Contains(i.calls, call) {
+			i.world.trace.add("%s: its time is up", call.task.name)
+			i.crash()
+		}
+	})
+}
+
+// remove takes the call off the list, and reports whether it was there.
+func (i *instance) remove(call *invocation) bool {
+	at := slices.Index(i.calls, call)
+	if at >= 0 {
+		i.calls = slices.Delete(i.calls, at, at+1)
+	}
+	return at >= 0
+}
+
+// crash ends the process: all its calls end where they are, and a new process starts.
+func (i *instance) crash() {
+	i.world.trace.add("%s crashes", i.name)
+	calls := i.calls
+	i.calls = nil
+	i.start()
+	for _, call := range calls {
+		call.task.kill()
+		i.world.kernel.after(0, func() { call.ended(false) })
+	}
+}
+
+// noMetrics takes numbers and forgets them: what they tell, the world knows better.
+type noMetrics struct{}
+
+// Emit forgets the numbers.
+func (noMetrics) Emit(telemetry.Properties, ...telemetry.Measurement) error { return nil }

@@ -1,0 +1,267 @@
+package sim
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"holdfast/shared/ledger"
+)
+
+// answer is a body as far as it is judged.
+type answer struct {
+	HoldID  ledger.HoldID  `json:"hold_id"`
+	Status  any            `json:"status"`
+	Version ledger.Version `json:"version"`
+	Code    ledger.Code    `json:"code"`
+	Slots   []struct {
+		Slot      ledger.SlotID `json:"slot_id"`
+		Requested ledger.Units  `json:"requested"`
+	} `json:"slots"`
+	Prices []struct {
+		Slot       ledger.SlotID `json:"slot_id"`
+		UnitAmount int64         `json:"unit_amount"`
+	} `json:"prices"`
+	Holds []struct {
+		HoldID  ledger.HoldID  `json:"hold_id"`
+		Version ledger.Version `json:"version"`
+	} `json:"holds"`
+}
+
+// judge holds one answer against what was true between the request and the answer.
+func (w *world) judge(r *request, t *try) {
+	if !t.answered {
+		return
+	}
+	if err := json.Unmarshal([]byte(t.body), &t.answer); err != nil {
+		w.violated("answers", "%s was answered %d with a body that is no JSON: %v", r.name, t.status, err)
+		return
+	}
+	a := t.answer
+	switch {
+	case t.status == http.StatusServiceUnavailable && (a.Code == ledger.CodeUnavailable || a.Code == ledger.CodeOutcomeUnknown || a.Code == ledger.CodeBusy):
+		if w.calm() {
+			w.violated("liveness", "%s was answered %s although all is well", r.name, a.Code)
+		}
+	case t.status >= http.StatusBadRequest:
+		w.judgeRefusal(r, t, a)
+	default:
+		w.judgeSuccess(r, t, a)
+	}
+}
+
+// judgeSuccess checks that what is said to be done is done, and P6: one answer for one
+// request.
+func (w *world) judgeSuccess(r *request, t *try, a answer) {
+	switch r.kind {
+	case askCreate, askConfirm, askCancel:
+		hold := w.books.holds[a.HoldID]
+		if hold == nil || string(hold.now.Owner) != r.subject && r.kind != askConfirm {
+			w.violated("P5", "%s was answered %d with %s, which does not exist, or is another's", r.name, t.status, a.HoldID)
+			return
+		}
+		w.judgeOneAnswer(r, t)
+		w.judgeTransition(r, hold.now)
+	case askRead:
+		w.judgeRead(r, t, a.HoldID, a.Version, r.about)
+	case askList:
+		for _, one := range a.Holds {
+			w.judgeRead(r, t, one.HoldID, one.Version, one.HoldID)
+		}
+	case askCapacity, askPrice, askOpen:
+		w.judgeOneAnswer(r, t)
+	}
+}
+
+func (w *world) judgeTransition(r *request, hold ledger.Hold) {
+	switch r.kind {
+	case askConfirm:
+		if hold.Status != ledger.StatusConfirmed || hold.PaymentReference != r.reference {
+			w.violated("P5", "%s was answered 200, and the hold is %s by %q", r.name, hold.Status, hold.PaymentReference)
+		}
+	case askCancel:
+		if hold.Status != ledger.StatusCanceled {
+			w.violated("P5", "%s was answered 200, and the hold is %s", r.name, hold.Status)
+		}
+	default:
+	}
+}
+
+// judgeOneAnswer compares successes under one key: the same request has the same answer
+// to the byte, and another request has none (P6).
+func (w *world) judgeOneAnswer(r *request, t *try) {
+	key := r.idempotency()
+	first := w.answers[key]
+	if first == nil || t.begin.Sub(first.try.begin) > ledger.IdempotencyRetainFor/2 {
+		w.answers[key] = &answered{request: r, try: t}
+		return
+	}
+	if first.request != r && !sameRequest(first.request, r) {
+		w.violated("P6", "%s and %s have one key, say other things, and both were answered with success", first.request.name, r.name)
+		return
+	}
+	if first.try.status != t.status || first.try.body != t.body {
+		w.violated("P6", "%s was answered %q, and then %q", r.name, first.try.body, t.body)
+	}
+}
+
+// answered is the first success under a key.
+type answered struct {
+	request *request
+	try     *try
+}
+
+// sameRequest reports whether two requests mean the same: the same lines at the same
+// price, whatever their order.
+func sameRequest(a, b *request) bool {
+	if a.kind != b.kind || a.subject != b.subject || a.about != b.about || a.path != b.path {
+		return false
+	}
+	if a.kind != askCreate {
+		return a.body == b.body
+	}
+	total := map[ledger.SlotID]ledger.Units{}
+	for _, line := range a.lines {
+		total[line.slot] += line.quantity
+	}
+	for _, line := range b.lines {
+		total[line.slot] -= line.quantity
+		if a.quoted[line.slot] != b.quoted[line.slot] {
+			return false
+		}
+	}
+	for _, left := range total {
+		if left != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// judgeRead checks that a read is not older than the request, and only of one's own
+// (P11).
+func (w *world) judgeRead(r *request, t *try, id ledger.HoldID, version ledger.Version, about ledger.HoldID) {
+	hold := w.books.holds[id]
+	if hold == nil || id != about {
+		w.violated("P11", "%s was shown %s", r.name, id)
+		return
+	}
+	if string(hold.now.Owner) != r.subject {
+		w.violated("P11", "%s was shown %s of %s", r.name, id, hold.now.Owner)
+	}
+	var before ledger.Version
+	for i, at := range hold.versions {
+		if !at.After(t.begin) {
+			before = ledger.Version(i + 1)
+		}
+	}
+	if version < before || version > hold.now.Version {
+		w.violated("reads", "%s was shown version %d of %s, which was at %d before and is at %d", r.name, version, id, before, hold.now.Version)
+	}
+}
+
+// judgeRefusal checks that a refusal was true at some moment between the request and the
+// answer.
+func (w *world) judgeRefusal(r *request, t *try, a answer) {
+	hold := w.books.holds[r.about]
+	truly := false
+	switch a.Code {
+	case ledger.CodeInsufficientStock:
+		truly = r.kind == askCreate && len(a.Slots) > 0 && w.allShort(r, t, a)
+	case ledger.CodePriceChanged:
+		truly = r.kind == askCreate && len(a.Prices) > 0 && w.allDearer(r, t, a)
+	case ledger.CodeSlotClosed:
+		truly = r.kind == askCreate && slices.ContainsFunc(r.lines, func(line wish) bool {
+			return w.books.ever(line.slot, t.begin, t.end, func(m moment) bool { return !m.terms.Open })
+		})
+	case ledger.CodeHoldNotFound:
+		truly = hold == nil || string(hold.now.Owner) != r.subject
+		w.judgeNotFound(r, t)
+	case ledger.CodeHoldNotActive:
+		over := hold != nil && !t.end.Add(t.clock.skew).Before(hold.now.ReleaseAt)
+		truly = hold != nil && (hold.now.Status != ledger.StatusHeld || r.kind == askConfirm && over)
+	case ledger.CodeReferenceUsed:
+		for id, other := range w.books.holds {
+			truly = truly || id != r.about && other.now.PaymentReference == r.reference
+		}
+	case ledger.CodeKeyReused:
+		truly = w.keyUsedFor(r)
+	case ledger.CodeCapacityInUse:
+		truly = r.kind == askCapacity && w.books.ever(r.slot, t.begin, t.end, func(m moment) bool { return m.available < ledger.Units(-r.delta) })
+	default:
+	}
+	if !truly {
+		w.violated("answers", "%s was answered %d %s, which was not so at any moment of the request: %s", r.name, t.status, a.Code, t.body)
+	}
+}
+
+// allShort checks P10: every slot that is named as short was short at one moment.
+func (w *world) allShort(r *request, t *try, a answer) bool {
+	for _, named := range a.Slots {
+		asked := r.quantity(named.Slot)
+		if asked == 0 || !w.books.ever(named.Slot, t.begin, t.end, func(m moment) bool { return m.available < asked }) {
+			w.violated("P10", "%s was told that %s is short of %d, and it never was", r.name, named.Slot, asked)
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) allDearer(r *request, t *try, a answer) bool {
+	for _, named := range a.Prices {
+		wasSo := w.books.ever(named.Slot, t.begin, t.end, func(m moment) bool {
+			return m.terms.Price.AmountMinor == named.UnitAmount && named.UnitAmount != r.quoted[named.Slot]
+		})
+		if !wasSo {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *request) quantity(id ledger.SlotID) ledger.Units {
+	var total ledger.Units
+	for _, line := range r.lines {
+		if line.slot == id {
+			total += line.quantity
+		}
+	}
+	return total
+}
+
+// judgeNotFound checks P11: an unknown hold and another's hold have one answer.
+func (w *world) judgeNotFound(r *request, t *try) {
+	body := withoutRequestID(t.body)
+	if w.notFound == "" {
+		w.notFound = body
+	}
+	if body != w.notFound {
+		w.violated("P11", "%s was answered %s, and others were answered %s", r.name, body, w.notFound)
+	}
+}
+
+// withoutRequestID takes out the one part that differs for every request.
+func withoutRequestID(body string) string {
+	var members map[string]any
+	if err := json.Unmarshal([]byte(body), &members); err != nil {
+		return body
+	}
+	delete(members, "request_id")
+	delete(members, "instance")
+	return mustJSON(members)
+}
+
+// keyUsedFor reports whether another request was sent under the key, meaning something
+// else.
+func (w *world) keyUsedFor(r *request) bool {
+	return slices.ContainsFunc(w.requests, func(other *request) bool {
+		return other != r && other.idempotency() == r.idempotency() && !sameRequest(other, r)
+	})
+}
+
+// titleOf is the part of a violation's text that stays the same when a history shrinks.
+func titleOf(violation string) string {
+	title, _, _ := strings.Cut(violation, ":")
+	return title
+}

@@ -1,0 +1,43 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// tickEvery is the rate of the Scheduler, as the topology has it.
+const tickEvery = time.Minute
+
+// startTicks lets the Scheduler tick from one time to another: at its rate, but late,
+// twice, or not at all.
+func (w *world) startTicks(from, to time.Time) {
+	for at := from.Add(tickEvery); !at.After(to); at = at.Add(tickEvery) {
+		name := fmt.Sprintf("tick %d", at.Sub(historyStart)/tickEvery)
+		w.kernel.at(at, func() { w.tick(name) })
+	}
+}
+
+func (w *world) tick(name string) {
+	d := w.dice("chance of " + name)
+	if d.chance(w.faults.TickSkipped) {
+		w.trace.add("%s is skipped", name)
+		return
+	}
+	w.kernel.after(d.between(0, w.faults.TickLateMax), func() { w.sweep(name) })
+	if d.chance(w.faults.TickDoubled) {
+		w.kernel.after(d.between(0, tickEvery), func() { w.sweep(name + " again") })
+	}
+}
+
+// sweep invokes the expiry function. A call that fails is not tried again: the next tick
+// does its work.
+func (w *world) sweep(name string) {
+	w.trace.add("%s", name)
+	w.sweeper.invoke(name, func() {
+		if err := w.sweeper.expiry.Handle(context.Background(), json.RawMessage(`{}`)); err != nil {
+			w.trace.add("%s: %v", name, err)
+		}
+	}, func(completed bool) { w.trace.add("%s ended, completed: %t", name, completed) })
+}

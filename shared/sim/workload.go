@@ -1,0 +1,209 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"holdfast/shared/ledger"
+)
+
+// kind says what a request asks for.
+type kind string
+
+// The kinds of requests.
+const (
+	askCreate   kind = "create"
+	askConfirm  kind = "confirm"
+	askCancel   kind = "cancel"
+	askRead     kind = "read"
+	askList     kind = "list"
+	askCapacity kind = "capacity"
+	askPrice    kind = "price"
+	askOpen     kind = "open"
+)
+
+// wish is a line of a hold as a client asks for it.
+type wish struct {
+	slot     ledger.SlotID
+	quantity ledger.Units
+}
+
+// plan is one request of the workload, decided before the history begins.
+type plan struct {
+	number int
+	kind   kind
+	at     time.Duration // since the start
+	client string        // whose token
+	key    string
+	// lines are what a create asks for. stalePrice quotes a price that may be old.
+	lines      []wish
+	stalePrice bool
+	// hold is the number of the create whose hold this is about. fromRelease, if set,
+	// replaces at: the request comes that long after the hold's release time.
+	hold        int
+	fromRelease *time.Duration
+	// repeats is the number of the request whose key this one uses again.
+	repeats int
+	// slot and the values of an edit.
+	slot   ledger.SlotID
+	delta  int64
+	amount int64
+	open   bool
+}
+
+func (p plan) String() string {
+	text := fmt.Sprintf("#%d %s by %s", p.number, p.kind, p.client)
+	switch p.kind {
+	case askCreate:
+		text += fmt.Sprintf(" %v", p.lines)
+		if p.repeats >= 0 {
+			text += fmt.Sprintf(" with the key of #%d", p.repeats)
+		}
+	case askConfirm, askCancel, askRead:
+		text += fmt.Sprintf(" of #%d", p.hold)
+	case askCapacity:
+		text += fmt.Sprintf(" %s by %d", p.slot, p.delta)
+	case askPrice:
+		text += fmt.Sprintf(" %s to %d", p.slot, p.amount)
+	case askOpen:
+		text += fmt.Sprintf(" %s %t", p.slot, p.open)
+	case askList:
+	}
+	if p.fromRelease != nil {
+		return text + fmt.Sprintf(", %s from its release", p.fromRelease)
+	}
+	return text + fmt.Sprintf(", at %s", p.at)
+}
+
+const (
+	// PlansOfOneHistory is how many requests the clients of a history plan. Repeated
+	// tries come on top.
+	PlansOfOneHistory = 60
+	// workloadFor is the time in which they plan them.
+	workloadFor = 4 * time.Minute
+	// lateRepeatAfter is when some clients come back after their key is forgotten.
+	lateRepeatAfter = ledger.IdempotencyRetainFor + time.Hour
+)
+
+// slotPlan is a slot that exists when the history begins.
+type slotPlan struct {
+	id       ledger.SlotID
+	capacity ledger.Units
+	shards   int
+	amount   int64
+	holdFor  time.Duration
+}
+
+// workload is everything that the clients of a history mean to do.
+type workload struct {
+	slots []slotPlan
+	plans []plan
+	late  bool // clients come back after days
+}
+
+// drawWorkload plans a history: few units, few owners, and many who want the same.
+func drawWorkload(d *dice) workload {
+	var w workload
+	for i := range 1 + d.IntN(3) {
+		s := slotPlan{id: ledger.SlotID(fmt.Sprintf("S%d", i)), shards: 1, capacity: ledger.Units(1 + d.IntN(5)), amount: 500, holdFor: time.Duration(10+d.IntN(60)) * time.Second}
+		if d.chance(2) {
+			s.shards = 2 + d.IntN(3)
+			s.capacity = ledger.Units(1 + d.IntN(8))
+		}
+		w.slots = append(w.slots, s)
+	}
+	w.late = d.chance(20)
+	owners := []string{"U-1", "U-2", "U-3", "U-4"}[:2+d.IntN(3)]
+	for number := range PlansOfOneHistory {
+		w.plans = append(w.plans, w.draw(d, number, owners))
+	}
+	return w
+}
+
+// draw plans one request. Most creates come early in a history, and what follows them
+// aims at the moments that matter: right away, about the end of the hold, or any time.
+func (w *workload) draw(d *dice, number int, owners []string) plan {
+	p := plan{number: number, at: d.between(0, workloadFor).Truncate(time.Millisecond), client: pick(d, owners), key: fmt.Sprintf("key-%d", number), hold: -1, repeats: -1}
+	creates := w.creates()
+	choice := d.IntN(100)
+	switch {
+	case choice < 40 || len(creates) == 0:
+		w.drawCreate(d, &p, creates)
+	case choice < 82:
+		p.kind = pick(d, []kind{askConfirm, askConfirm, askCancel, askCancel, askCancel, askRead})
+		w.drawFollowUp(d, &p, pick(d, creates))
+	case choice < 86:
+		p.kind = askList
+	default:
+		w.drawEdit(d, &p)
+	}
+	return p
+}
+
+func (w *workload) creates() []plan {
+	var out []plan
+	for _, p := range w.plans {
+		if p.kind == askCreate {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (w *workload) drawCreate(d *dice, p *plan, creates []plan) {
+	p.kind = askCreate
+	p.stalePrice = d.chance(10)
+	for range 1 + d.IntN(len(w.slots)) {
+		p.lines = append(p.lines, wish{pick(d, w.slots).id, ledger.Units(1 + d.IntN(2))})
+	}
+	if len(creates) > 0 && d.chance(5) {
+		// The same key again: by the same client with the same or another request, or by
+		// another client, whose key is another.
+		other := pick(d, creates)
+		p.key, p.repeats, p.at = other.key, other.number, other.at+d.between(0, time.Second)
+		if !d.chance(4) {
+			p.client = other.client
+		}
+		if !d.chance(3) {
+			p.lines = other.lines
+		}
+		if w.late && d.chance(2) {
+			p.at = lateRepeatAfter + d.between(0, time.Minute)
+		}
+	}
+}
+
+func (w *workload) drawFollowUp(d *dice, p *plan, create plan) {
+	p.hold = create.number
+	switch d.IntN(3) {
+	case 0:
+		p.at = create.at + d.between(0, 3*time.Second)
+	case 1:
+		// The decision is made some milliseconds after the request has come.
+		from := d.between(-25*time.Millisecond, 10*time.Millisecond)
+		p.fromRelease = &from
+	default:
+		p.at = create.at + d.between(0, 90*time.Second)
+	}
+	switch {
+	case p.kind == askConfirm:
+		p.client = "shop"
+	case !d.chance(6):
+		p.client = create.client
+	}
+	if d.chance(8) {
+		p.key = create.key // one key for two operations is two keys (case E1)
+	}
+}
+
+func (w *workload) drawEdit(d *dice, p *plan) {
+	p.client, p.slot = "catalog", pick(d, w.slots).id
+	switch d.IntN(4) {
+	case 0, 1:
+		p.kind, p.delta = askCapacity, pick(d, []int64{-2, -1, 1, 2, 3})
+	case 2:
+		p.kind, p.amount = askPrice, int64(500+100*d.IntN(2))
+	default:
+		p.kind, p.open = askOpen, !d.chance(4)
+	}
+}
