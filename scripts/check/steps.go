@@ -54,6 +54,9 @@ func steps() []step {
 		{"race", "the concurrent packages under the race detector", func(ctx context.Context, out io.Writer) error {
 			return command(ctx, out, "go", append([]string{"test", "-race"}, racePackages...)...)
 		}},
+		{"simulation", "2,000 fresh histories, and the seeds that once failed", func(ctx context.Context, out io.Writer) error {
+			return command(ctx, out, "go", "run", "./scripts/sim", "-histories", "2000")
+		}},
 		{"synth", "the CDK stack of every stage", synth},
 	}
 }
