@@ -155,8 +155,13 @@ func (t *Table) evaluate(a *action) (c change, refused bool, f *fault) {
 			return c, false, f
 		}
 	}
-	c.writes = a.kind != actionConditionCheck && !(c.present && c.after != nil && equalItems(c.before.item, c.after))
-	c.writes = c.writes && (c.present || c.after != nil)
+	switch {
+	case a.kind == actionConditionCheck:
+	case c.present && c.after != nil:
+		c.writes = !equalItems(c.before.item, c.after)
+	default:
+		c.writes = c.present || c.after != nil
+	}
 	return c, false, nil
 }
 

@@ -59,14 +59,15 @@ func (t *Table) BatchGet(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItem
 }
 
 // TransactGet reads items as they are together now. The response to a key without an item
-// is empty. A key that is none gives a *types.TransactionCanceledException.
+// is empty. A key that is none gives a *types.TransactionCanceledException, which comes
+// before the refusal of an item that is named twice.
 func (t *Table) TransactGet(in *dynamodb.TransactGetItemsInput) (*dynamodb.TransactGetItemsOutput, error) {
 	n := len(in.TransactItems)
 	if n < 1 || n > transactionActionsMax {
 		return nil, invalid("1 validation error detected: 'transactItems' must have 1 to %d members", transactionActionsMax)
 	}
 	out := &dynamodb.TransactGetItemsOutput{Responses: make([]types.ItemResponse, n)}
-	seen := make(map[Key]bool, n)
+	seen, twice := make(map[Key]bool, n), false
 	var reasons []types.CancellationReason
 	for i := range in.TransactItems {
 		get := in.TransactItems[i].Get
@@ -85,22 +86,21 @@ func (t *Table) TransactGet(in *dynamodb.TransactGetItemsInput) (*dynamodb.Trans
 			reasons[i] = types.CancellationReason{Code: &code, Message: &message}
 			continue
 		}
-		if seen[key] {
-			return nil, invalid("Transaction request cannot include multiple operations on one item")
-		}
+		twice = twice || seen[key]
 		seen[key] = true
 		out.Responses[i].Item = t.Item(key)
 	}
-	if reasons != nil {
+	switch {
+	case reasons != nil:
 		return nil, Canceled(reasons)
+	case twice:
+		return nil, invalid("Transaction request cannot include multiple operations on one item")
 	}
 	return out, nil
 }
 
-// Keys of reads, so that a caller can find items that a running transaction has locked.
-
-// GetKeys returns the items that a TransactGetItems reads, in order; what is no proper
-// key is left out.
+// GetKeys returns the items that a TransactGetItems reads, in order, so that a caller can
+// find those which a running transaction has locked. What is no proper key is left out.
 func (t *Table) GetKeys(in *dynamodb.TransactGetItemsInput) []Key {
 	keys := make([]Key, 0, len(in.TransactItems))
 	for i := range in.TransactItems {

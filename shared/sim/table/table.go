@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"holdfast/shared/dynamo"
 )
@@ -28,6 +29,11 @@ type Mutation struct {
 
 // New returns an empty table.
 func New(schema dynamo.Schema) *Table {
+	// Of several index keys that are wrong, DynamoDB reports that of the first index by
+	// name.
+	schema.Indexes = slices.SortedFunc(slices.Values(schema.Indexes), func(a, b dynamo.Index) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	return &Table{schema: schema, entries: newOrderedEntries(), parsed: newExpressions()}
 }
 
