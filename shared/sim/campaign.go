@@ -34,8 +34,8 @@ func KeptSeeds() []uint64 {
 	return seeds
 }
 
-// failuresMax ends a campaign early: more failing histories of one kind teach nothing.
-const failuresMax = 3
+// FailuresMax ends a campaign early: more failing histories of one kind teach nothing.
+const FailuresMax = 3
 
 // Campaign is many histories, played on several processors. Each history is played by
 // one of them, so its course does not depend on how many there are.
@@ -45,6 +45,10 @@ type Campaign struct {
 	Also      []uint64 // seeds to play first
 	Workers   int
 	Contract  *httpapi.Contract
+	// FailuresMax is how many failing histories end the campaign early; zero plays all. The one of
+	// the lowest seed is among them, however many workers there are, because seeds are
+	// handed out in order and what was begun is played to its end.
+	FailuresMax int
 }
 
 // Report is what a campaign saw.
@@ -76,7 +80,7 @@ func (c Campaign) Play() Report {
 	var report Report
 	for result := range results {
 		report.add(result)
-		if len(report.Failed) == failuresMax && len(result.Violations) > 0 {
+		if len(report.Failed) == c.FailuresMax && len(result.Violations) > 0 {
 			close(enough)
 		}
 	}

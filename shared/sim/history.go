@@ -24,6 +24,9 @@ type Options struct {
 	Trace bool
 	// Contract is the API's contract, loaded once for all histories.
 	Contract *httpapi.Contract
+
+	// suspect is for tests of the simulation itself: it calls a violation what is none.
+	suspect func(sent []int) bool
 }
 
 // Result is what came of one history.
@@ -76,6 +79,9 @@ func Run(seed uint64, o Options) Result {
 		w.close()
 	}
 	r.Undecided = w.linearize()
+	if o.suspect != nil && o.suspect(w.sent()) {
+		w.violated("suspect", "the test wanted a violation")
+	}
 	r.Steps, r.Requests, r.Holds, r.Violations = w.kernel.steps, len(w.requests), len(w.books.holds), w.violations
 	for _, sent := range w.requests {
 		r.Tries += len(sent.tries)
@@ -84,6 +90,15 @@ func Run(seed uint64, o Options) Result {
 		r.Trace = w.trace.String()
 	}
 	return r
+}
+
+// sent are the numbers of the planned requests that were sent.
+func (w *world) sent() []int {
+	var numbers []int
+	for _, r := range w.requests {
+		numbers = append(numbers, r.number)
+	}
+	return numbers
 }
 
 // schedule puts a planned request on the agenda: at its time, or, for one that aims at

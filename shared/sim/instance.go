@@ -53,7 +53,11 @@ func (i *instance) start() {
 	w := i.world
 	i.starts++
 	d := w.dice("instance " + i.name + " " + string(rune('a'+i.starts)))
-	i.clock = &nodeClock{kernel: w.kernel, skew: drawSkew(d, &w.faults)}
+	skew := drawSkew(d, &w.faults)
+	i.clock = &nodeClock{kernel: w.kernel, skew: skew, skewMax: skew}
+	if d.chance(w.faults.ClockJump) {
+		i.jump(d)
+	}
 	random := taskRandom{w.kernel}
 	store := dynamo.NewStore(&session{database: w.database, instance: i}, tableName, i.clock, random)
 	logger := slog.New(slog.DiscardHandler)
@@ -80,6 +84,18 @@ func (i *instance) start() {
 	}
 }
 
+// jump makes the instance's clock jump at some time of its life, forward or back.
+func (i *instance) jump(d *dice) {
+	clock, to := i.clock, d.between(-clockJumpMax, clockJumpMax).Truncate(time.Millisecond)
+	i.world.kernel.after(d.between(0, faultsFor), func() {
+		if i.clock == clock && i.world.faults != (Faults{}) {
+			i.world.trace.add("the clock of %s jumps from %s to %s off", i.name, clock.skew, to)
+			clock.set(to)
+		}
+	})
+}
+
+// drawSkew draws how wrong a clock is when its process starts.
 func drawSkew(d *dice, f *Faults) time.Duration {
 	if d.chance(f.ClockJump) {
 		return d.between(-clockJumpMax, clockJumpMax).Truncate(time.Millisecond)

@@ -179,7 +179,7 @@ func (w *world) judgeRefusal(r *request, t *try, a answer) {
 		truly = hold == nil || string(hold.now.Owner) != r.subject
 		w.judgeNotFound(r, t)
 	case ledger.CodeHoldNotActive:
-		over := hold != nil && !t.end.Add(t.clock.skew).Before(hold.now.ReleaseAt)
+		over := hold != nil && !t.end.Add(t.clock.skewMax).Before(hold.now.ReleaseAt)
 		truly = hold != nil && (hold.now.Status != ledger.StatusHeld || r.kind == askConfirm && over)
 	case ledger.CodeReferenceUsed:
 		for id, other := range w.books.holds {

@@ -189,10 +189,18 @@ func (a *agenda) Pop() any {
 	return e
 }
 
-// nodeClock is the clock of one function instance: the true time with an error.
+// nodeClock is the clock of one function instance: the true time with an error, which
+// may change.
 type nodeClock struct {
 	kernel *kernel
 	skew   time.Duration
+	// skewMax is the largest error that it has had.
+	skewMax time.Duration
+}
+
+// set gives the clock another error.
+func (c *nodeClock) set(skew time.Duration) {
+	c.skew, c.skewMax = skew, max(c.skewMax, skew)
 }
 
 // Now is the time as the instance has it.

@@ -59,7 +59,7 @@ func (s *shrinker) trySkipping(size int) {
 			o.Skip = map[int]bool{}
 		}
 		before := len(o.Skip)
-		for number := first; number < first+size; number++ {
+		for number := first; number < min(first+size, PlansOfOneHistory); number++ {
 			o.Skip[number] = true
 		}
 		if len(o.Skip) > before && s.fails(o) {
