@@ -1,0 +1,72 @@
+package sim
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"holdfast/shared/ledger"
+)
+
+type eventBook struct {
+	event     ledger.Event
+	delivered int
+	marked    bool
+}
+
+// writeEvents checks that an event is written once, and afterwards only marked. It
+// returns the new events of this commit.
+func (b *books) writeEvents(c commit, before, after []ledger.Event) []ledger.Event {
+	var created []ledger.Event
+	for _, e := range after {
+		known := b.events[e.ID]
+		if known == nil {
+			b.events[e.ID] = &eventBook{event: e}
+			created = append(created, e)
+			b.world.trace.add("COMMIT by %s: %s", c.by, describe(e))
+			continue
+		}
+		if !slices.ContainsFunc(before, func(old ledger.Event) bool { return old.ID == e.ID }) || !reflect.DeepEqual(known.event, e) {
+			b.world.violated("P5", "%s changed the event %s", c.by, e.ID)
+		}
+		if known.delivered == 0 {
+			b.world.violated("P7", "%s marked the event %s, which the bus has never had", c.by, e.ID)
+		}
+		known.marked = true
+	}
+	for _, e := range before {
+		if known := b.events[e.ID]; known == nil {
+			b.world.violated("P5", "%s replaced an event that nobody wrote", c.by)
+		} else if !slices.ContainsFunc(after, func(now ledger.Event) bool { return now.ID == e.ID }) {
+			b.world.violated("P5", "%s wrote over the event %s", c.by, e.ID)
+		}
+	}
+	return created
+}
+
+func describe(e ledger.Event) string {
+	text := fmt.Sprintf("%s %s version %d", e.ID, e.Type, e.Version)
+	if e.Hold != nil {
+		text += fmt.Sprintf(" of %s (%s)", e.Hold.ID, e.Hold.Owner)
+	}
+	for _, m := range e.Movements {
+		text += fmt.Sprintf(", %s/%d %s>%s %d", m.Slot, m.Shard, m.From, m.To, m.Quantity)
+	}
+	return text
+}
+
+// delivered takes an event that the bus has accepted into the books.
+func (b *books) delivered(d delivered) {
+	known := b.events[d.EventID]
+	if known == nil {
+		b.world.violated("P7", "the bus has the event %s, which was never committed", d.EventID)
+		return
+	}
+	known.delivered++
+	e := known.event
+	sameHold := (e.Hold == nil) == (d.Hold == nil) && (e.Hold == nil || e.Hold.ID == d.Hold.ID)
+	sameSlot := (e.Slot == nil) == (d.Slot == nil) && (e.Slot == nil || e.Slot.ID == d.Slot.ID)
+	if d.Type != e.Type || d.Version != e.Version || !sameHold || !sameSlot {
+		b.world.violated("P7", "the bus tells of %s as %+v, and it was %s", d.EventID, d, describe(e))
+	}
+}

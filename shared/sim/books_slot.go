@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"holdfast/shared/ledger"
+)
+
+// slotBook is one slot through time.
+type slotBook struct {
+	now     ledger.Slot
+	moments []moment
+	edits   []edit
+}
+
+// edit is a change of the slot itself.
+type edit struct {
+	at   time.Time
+	by   *request
+	step slotStep
+}
+
+// moment is a slot from a time on, until the next moment.
+type moment struct {
+	at        time.Time
+	available ledger.Units
+	terms     ledger.Terms
+}
+
+func (b *books) writeSlot(c commit, slot ledger.Slot, created []ledger.Event, by *request) {
+	book := b.slots[slot.ID]
+	if book == nil {
+		book = &slotBook{}
+		b.slots[slot.ID] = book
+	}
+	if slot.Version != book.now.Version+1 {
+		b.world.violated("P5", "%s took slot %s from version %d to %d", c.by, slot.ID, book.now.Version, slot.Version)
+	}
+	at := slices.IndexFunc(created, func(e ledger.Event) bool { return e.Slot != nil && e.Slot.ID == slot.ID && e.Version == slot.Version })
+	if at < 0 {
+		b.world.violated("P5", "%s changed slot %s without an event", c.by, slot.ID)
+		return
+	}
+	book.edits = append(book.edits, edit{b.world.kernel.now, by, editStep(book.now, slot, created[at].Movements)})
+	book.now = slot
+}
+
+// editStep says what an edit changed. A planned edit changes one thing.
+func editStep(before, after ledger.Slot, movements []ledger.Movement) slotStep {
+	var capacity ledger.Units
+	for _, m := range movements {
+		capacity += m.Delta().Capacity
+	}
+	amount, open := after.Terms.Price.AmountMinor, after.Terms.Open
+	switch {
+	case before.Version == 0:
+		return slotStep{kind: stepDefine, quantity: capacity, amount: amount}
+	case amount != before.Terms.Price.AmountMinor:
+		return slotStep{kind: stepPrice, amount: amount}
+	case open != before.Terms.Open:
+		return slotStep{kind: stepOpen, open: open}
+	default:
+		return slotStep{kind: stepCapacity, quantity: capacity}
+	}
+}
+
+func touchedSlots(r ledger.Records) []ledger.SlotID {
+	var ids []ledger.SlotID
+	for _, s := range r.Stock {
+		if !slices.Contains(ids, s.Slot) {
+			ids = append(ids, s.Slot)
+		}
+	}
+	return ids
+}
+
+// remember adds a moment to the slot's book.
+func (b *books) remember(id ledger.SlotID) {
+	book := b.slots[id]
+	if book == nil {
+		b.world.violated("P5", "stock of %s was written before the slot", id)
+		return
+	}
+	m := moment{at: b.world.kernel.now, terms: book.now.Terms}
+	for shard := range book.now.Terms.Shards {
+		s := b.stock[stockKey{id, ledger.Shard(shard)}]
+		m.available += s.Counters.Available
+		if s.Terms != book.now.Terms {
+			b.world.violated("P5", "shard %d of %s has other terms than the slot", shard, id)
+		}
+	}
+	book.moments = append(book.moments, m)
+}
+
+// ever reports whether the slot was so at any moment between two times.
+func (b *books) ever(id ledger.SlotID, from, to time.Time, so func(moment) bool) bool {
+	book := b.slots[id]
+	if book == nil {
+		return false
+	}
+	for i, m := range book.moments {
+		lastsUntil := to
+		if i+1 < len(book.moments) {
+			lastsUntil = book.moments[i+1].at
+		}
+		if !m.at.After(to) && !lastsUntil.Before(from) && so(m) {
+			return true
+		}
+	}
+	return false
+}
