@@ -1,0 +1,69 @@
+package main
+
+const (
+	outboxRelay  = "shared/outbox/relay.go"
+	outboxSend   = "shared/outbox/send.go"
+	outboxRecord = "shared/outbox/record.go"
+)
+
+func outboxMutants() []mutant {
+	return []mutant{
+		{
+			name: "mark before publishing",
+			edits: []edit{{outboxRelay, "		failures := d.send(ctx, call)\n		d.mark(ctx, call, failures)\n",
+				"		failures := make([]error, len(call))\n		d.mark(ctx, call, failures)\n		failures = d.send(ctx, call)\n"}},
+			harm: "an event whose sending fails is never looked for again",
+		},
+		{
+			name:  "mark and publish nothing",
+			edits: []edit{{outboxRelay, "failures := d.send(ctx, call)", "failures := make([]error, len(call))"}},
+			harm:  "no consumer ever learns of anything",
+		},
+		{
+			name:  "go on behind a failure",
+			edits: []edit{{outboxRelay, "		if firstFailed >= 0 {\n			return firstFailed\n		}\n", ""}},
+			harm:  "an event that the bus refuses is skipped for ever",
+		},
+		{
+			name:  "report the last record as the failed one",
+			edits: []edit{{outboxRelay, "records[failed].sequenceNumber", "records[len(records)-1].sequenceNumber"}},
+			harm:  "the stream moves on behind events that were never published",
+		},
+		{
+			name: "believe the answer as a whole",
+			edits: []edit{
+				{outboxSend, `if aws.ToString(result.EventId) == "" || aws.ToString(result.ErrorCode) != "" {`, `if aws.ToString(result.EventId) == "?" {`},
+				{outboxSend, "if output.FailedEntryCount > refused {", "if output.FailedEntryCount < refused {"},
+			},
+			harm: "an event that the bus refuses is taken for published",
+		},
+		{
+			name:  "no answer of the bus is success",
+			edits: []edit{{outboxSend, `return slices.Repeat([]error{fmt.Errorf("put events: %w", err)}, len(entries))`, "return make([]error, len(entries))"}},
+			harm:  "an outage of the bus swallows every event of its time",
+		},
+		{
+			name:  "two events of a hold in one call",
+			edits: []edit{{outboxRecord, "bytes > r.settings.CallBytesMax || seen[of]", "bytes > r.settings.CallBytesMax"}},
+			harm:  "a consumer hears that a hold was cancelled before it hears of the hold",
+			tests: []string{"./shared/outbox"},
+		},
+		{
+			name:  "a mark that fails is a mark",
+			edits: []edit{{outboxRelay, "			failures[i] = fmt.Errorf(\"mark as published: %w\", err)\n			continue\n", "			continue\n"}},
+			harm:  "published events stay in the list of those that wait, and are taken for lost",
+		},
+		{
+			name:  "skip what cannot be read",
+			edits: []edit{{outboxRelay, "			d.reportFailure(ctx, first, first.err)\n			return done\n", "			d.reportFailure(ctx, first, first.err)\n			done++\n			continue\n"}},
+			harm:  "an event that a new version wrote and an old one cannot read is lost",
+			tests: []string{"./shared/outbox"},
+		},
+		{
+			name:  "a published event stays unpublished",
+			edits: []edit{{dynamoEvent, ".\n			Remove(expression.Name(AttributeUnpublishedShard)).\n			Remove(expression.Name(AttributeUnpublishedOrder))", ""}},
+			harm:  "the list of events that wait grows for ever, and nobody finds the one that is lost",
+			tests: []string{"./shared/dynamo"},
+		},
+	}
+}
