@@ -99,7 +99,7 @@ func (c *Commands) carryOut(ctx context.Context, j job) (Answer, error) {
 			continue
 		}
 		if err := j.refused(ctx, r, now); err != nil {
-			return Answer{}, err
+			return c.replayOr(ctx, j, now, err)
 		}
 	}
 	return Answer{}, &ledger.Error{Code: ledger.CodeBusy, Message: "too many others change the same thing; try again"}
@@ -128,8 +128,8 @@ func (j job) idempotencyID() ledger.IdempotencyID {
 }
 
 // replayOr answers a command that was decided against. If the same request was carried
-// out before, what it did may be the very reason for the refusal, so its first answer
-// is given; else the refusal stands.
+// out before, or by another call in the meantime, what it did may be the very reason for
+// the refusal, so its first answer is given (case E9); else the refusal stands.
 func (c *Commands) replayOr(ctx context.Context, j job, now time.Time, refusal error) (Answer, error) {
 	if j.request.Key == "" || ledger.CodeOf(refusal) == ledger.CodeUnavailable {
 		return Answer{}, refusal

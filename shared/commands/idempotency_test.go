@@ -73,6 +73,36 @@ func TestReplayBeforeRefusal(t *testing.T) {
 	b.balanced()
 }
 
+// Case E9: two calls of one request meet, and the other one is carried out between this
+// one's refused write and the reads that prove the shortage. The proof is of that moment,
+// so the refusal would be for what the request itself has done.
+func TestCaseE9_TheSameRequestTookTheLastUnits(t *testing.T) {
+	b := newBench(t)
+	b.define("S", definition(2, 2)) // one unit in each shard, so two must be split
+	var first commands.Answer
+	b.store.stock = func([]ledger.Stock) []ledger.Stock {
+		b.store.stock = nil
+		var err error
+		if first, err = b.create(b.others, request("K"), quote("S", 2)); err != nil {
+			t.Fatal(err)
+		}
+		return nil // too few, as a read after the other call says
+	}
+	again, err := b.create(b.commands, request("K"), quote("S", 2))
+	if err != nil || !again.Replayed || string(again.Response.Body) != string(first.Response.Body) {
+		t.Errorf("replay %+v, %v, want %s", again, err, first.Response.Body)
+	}
+	if b.store.proofs != 1 {
+		t.Errorf("%d proofs; the test must reach the refusal", b.store.proofs)
+	}
+	b.wantCounters("S", 0, 2, 0)
+	stranger := request("K")
+	stranger.Owner = "V"
+	_, err = b.create(b.commands, stranger, quote("S", 2))
+	b.wantCode(err, ledger.CodeInsufficientStock)
+	b.balanced()
+}
+
 // A refusal is never remembered: the corrected request may use the key.
 func TestRefusalIsNotRemembered(t *testing.T) {
 	b := newBench(t)
