@@ -13,6 +13,7 @@ var listRules = []rule{
 	{"HoldsOfOwner", listsHoldsOfOwner},
 	{"SlotsOfResource", listsSlotsOfResource},
 	{"SlotsOfResourceBetween", listsSlotsBetween},
+	{"CursorOutsideTheBounds", cursorOutsideTheBounds},
 	{"Due", listsDueHolds},
 	{"PageOutOfBoundsIsInvalid", badPageIsInvalid},
 }
@@ -133,6 +134,32 @@ func listsSlotsBetween(f *fixture) {
 				return f.store.SlotsOfResource(f.ctx, "flight", "OZ-102", test.from, test.to, page)
 			})
 			f.equal(fmt.Sprintf("slots from %v to %v in pages of %d", test.from, test.to, limit), got, test.want)
+		}
+	}
+}
+
+// cursorOutsideTheBounds asks for the next page with bounds that the page before did not
+// have. Stores may go on or refuse; what they must not do is fail.
+func cursorOutsideTheBounds(f *fixture) {
+	slots := f.flights()
+	day := slots[3].StartsAt
+	list := func(from, to time.Time, after ledger.Cursor) ([]ledger.Slot, ledger.Cursor, error) {
+		return f.store.SlotsOfResource(f.ctx, "flight", "OZ-102", from, to, ledger.Page{Limit: 1, After: after})
+	}
+	_, beforeAll, err := list(time.Time{}, time.Time{}, "")
+	f.read(err)
+	_, inside, err := list(day, time.Time{}, "")
+	f.read(err)
+	for name, bounds := range map[string]struct {
+		from, to time.Time
+		after    ledger.Cursor
+	}{
+		"a slot without a start": {day, time.Time{}, beforeAll},
+		"a start before from":    {day.Add(time.Millisecond), time.Time{}, inside},
+		"a start after to":       {time.Time{}, day.Add(-time.Millisecond), inside},
+	} {
+		if _, _, err := list(bounds.from, bounds.to, bounds.after); err != nil && ledger.CodeOf(err) != ledger.CodeInvalid {
+			f.Errorf("the cursor of %s: %v", name, err)
 		}
 	}
 }
