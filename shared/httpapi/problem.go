@@ -24,6 +24,9 @@ const (
 	problemType = "urn:holdfast:problem:"
 	// problemErrorsMax bounds how many mistakes of one request are told.
 	problemErrorsMax = 10
+	// problemTextCharactersMax bounds what a mistake repeats of the request: a pointer into
+	// a body, or the name of a member, may be as long as the body.
+	problemTextCharactersMax = 256
 	// retryAfterSeconds is what a 503 asks a client to wait.
 	retryAfterSeconds = "1"
 	// internalDetail is all that a caller learns of a fault of ours.
@@ -87,7 +90,10 @@ func problemOf(err error, id ledger.RequestID) Problem {
 	switch {
 	case errors.As(err, &r):
 		code, detail = r.code, r.detail
-		p.Errors = r.errors[:min(len(r.errors), problemErrorsMax)]
+		for _, mistake := range r.errors[:min(len(r.errors), problemErrorsMax)] {
+			mistake.Name, mistake.Detail = shortened(mistake.Name), shortened(mistake.Detail)
+			p.Errors = append(p.Errors, mistake)
+		}
 	case errors.As(err, &e):
 		if _, known := answerForms[e.Code]; known && e.Code != ledger.CodeInternal {
 			code, detail = e.Code, e.Message
@@ -102,6 +108,18 @@ func problemOf(err error, id ledger.RequestID) Problem {
 	p.Type, p.Title, p.Status = problemType+string(code), form.title, int32(form.status)
 	p.Code, p.Detail, p.RequestID = ProblemCode(code), detail, string(id)
 	return p
+}
+
+// shortened cuts text after problemTextCharactersMax characters, and shows that it did.
+func shortened(text string) string {
+	characters := 0
+	for i := range text {
+		if characters == problemTextCharactersMax {
+			return text[:i] + "…"
+		}
+		characters++
+	}
+	return text
 }
 
 func slotsOf(e *ledger.Error) []ProblemSlot {
