@@ -120,6 +120,7 @@ func TestSlotRefusals(t *testing.T) {
 		"no offset":             replaced("12:00:00Z", "12:00:00"),
 		"year 1":                replaced(`2026-12-01T18:30:00.1239+09:00`, "0001-01-01T00:00:00Z"),
 		"before 1970":           replaced(`2026-12-01T18:30:00.1239+09:00`, "1969-12-31T23:59:59.999Z"),
+		"the start of 1970":     replaced(`2026-12-01T18:30:00.1239+09:00`, "1970-01-01T00:00:00.000Z"),
 		"after 9999":            replaced(`2026-12-01T12:00:00Z`, "9999-12-31T23:00:00-02:00"),
 		"ends before it starts": replaced("2026-12-01T12:00:00Z", "2026-12-01T09:00:00Z"),
 		"ends without a start":  replaced(`"starts_at":"2026-12-01T18:30:00.1239+09:00",`, ``),

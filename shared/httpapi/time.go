@@ -9,8 +9,8 @@ import (
 // zeros at the end, so two of its texts do not sort like their times.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// The years that a time may lie in. Earlier ones meet the zero time, which stands for
-// "no time"; later ones have no RFC 3339 text.
+// The years that a time may lie in. Later ones have no RFC 3339 text. Of the first year
+// its first millisecond is left out: stored as a number it is 0, which stands for "no time".
 const yearMin, yearMax = 1970, 9999
 
 // Time is a time as the API reads and writes it: UTC, in whole milliseconds.
@@ -29,8 +29,8 @@ func (t *Time) UnmarshalText(text []byte) error {
 		return errors.New("must be an RFC 3339 time")
 	}
 	parsed = parsed.UTC().Truncate(time.Millisecond)
-	if parsed.Year() < yearMin || parsed.Year() > yearMax {
-		return errors.New("must lie in the years 1970 to 9999")
+	if parsed.Year() < yearMin || parsed.Year() > yearMax || parsed.UnixMilli() == 0 {
+		return errors.New("must lie in the years 1970 to 9999, after their first millisecond")
 	}
 	*t = Time(parsed)
 	return nil
