@@ -154,8 +154,7 @@ func Functions() []Function {
 			Variables:   []Variable{VariableStage, VariableTableName, VariableOperatorGroup},
 			Grants: []Grant{
 				{ResourceTable, CallerCode, []string{
-					"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem",
-					"dynamodb:UpdateItem", "dynamodb:ConditionCheckItem",
+					"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem",
 				}},
 				{ResourceTableIndexes, CallerCode, []string{"dynamodb:Query"}},
 			},
