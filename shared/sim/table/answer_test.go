@@ -58,13 +58,13 @@ func answerOf(ctx context.Context, c caller, input any) string {
 			return errorText(err)
 		}
 		var lines []string
-		for name, items := range out.Responses {
+		for _, items := range out.Responses {
 			for _, item := range items {
-				lines = append(lines, name+": "+itemText(item))
+				lines = append(lines, itemText(item))
 			}
 		}
 		slices.Sort(lines) // a batch has no order
-		return fmt.Sprintf("%s\n%d unprocessed", strings.Join(lines, "\n"), len(out.UnprocessedKeys))
+		return fmt.Sprintf("%s\n%d tables, %d unprocessed", strings.Join(lines, "\n"), len(out.Responses), len(out.UnprocessedKeys))
 	case *dynamodb.QueryInput:
 		out, err := c.Query(ctx, in)
 		if err != nil {

@@ -3,7 +3,10 @@ package table_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -128,15 +131,12 @@ func (p *pair) followPages(what string, in *dynamodb.QueryInput) {
 
 // kindOf puts an answer in a class, to see that all classes occur.
 func kindOf(input any, answer string) string {
-	first := answer
-	for i, c := range answer {
-		if c == '\n' || c == ' ' || c == '{' {
-			first = answer[:i]
-			break
-		}
-	}
-	if first == "" {
-		first = "items"
+	first := "items"
+	switch {
+	case strings.HasPrefix(answer, "\n"):
+		first = "nothing"
+	case !strings.HasPrefix(answer, "{"):
+		first, _, _ = strings.Cut(strings.ReplaceAll(answer, "\n", " "), " ")
 	}
 	return fmt.Sprintf("%T %s", input, first)
 }
@@ -145,8 +145,8 @@ func kindOf(input any, answer string) string {
 // often pass, and often be refused in each way.
 func requireVariety(t *testing.T, kinds map[string]int) {
 	t.Helper()
-	for kind, n := range kinds {
-		t.Logf("%6d %s", n, kind)
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		t.Logf("%6d %s", kinds[kind], kind)
 	}
 	const share = 200 // of all operations, at the least one in so many
 	for _, kind := range []string{
@@ -154,7 +154,8 @@ func requireVariety(t *testing.T, kinds map[string]int) {
 		"*dynamodb.TransactWriteItemsInput ValidationException",
 		"*dynamodb.PutItemInput done", "*dynamodb.PutItemInput condition",
 		"*dynamodb.UpdateItemInput done", "*dynamodb.UpdateItemInput condition", "*dynamodb.UpdateItemInput ValidationException",
-		"*dynamodb.QueryInput items",
+		"*dynamodb.QueryInput items", "*dynamodb.QueryInput nothing", "*dynamodb.QueryInput ValidationException",
+		"*dynamodb.TransactGetItemsInput items", "*dynamodb.BatchGetItemInput items", "*dynamodb.GetItemInput items",
 	} {
 		if kinds[kind] < *operations/share {
 			t.Errorf("%s occurred %d times in %d operations", kind, kinds[kind], *operations)

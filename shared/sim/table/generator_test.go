@@ -27,11 +27,13 @@ var (
 		{"owner", "owner", "owner_order"},
 		{"resource", "resource", "resource_order"},
 	}
+	numberAttributes = []string{"version", "available", "release_at_ms", "number", "due_at_ms"}
+	textAttributes   = []string{"status", "note", "owner_order", "unpublished_order", "resource_order", "pk"}
 	// bareAttributes may stand in an expression as they are: no words that DynamoDB reserves.
 	bareAttributes = []string{"available", "release_at_ms", "labels", "due_at_ms"}
-	numbers        = []string{"0", "1", "2", "3", "-1", "10", "1.0", "2.50", "0.5", "-0.25", "1e2", "100", "007", "-0",
+	numbers        = []string{"0", "1", "2", "3", "-1", "10", "1.0", "2.50", "0.5", "-0.25", "-1.5", "-12", "1e2", "100", "007", "-0",
 		"9223372036854775807", "9223372036854775808", "12345678901234567890123456789012345678", "0.1", "0.10", "1E-3"}
-	texts = []string{"a", "ab", "abc", "b", "HELD", "ZZ", "é", "~", "0"}
+	texts = []string{"a", "ab", "abc", "b", "ba", "HELD", "ZZ", "é", "😀", "~", "0"}
 )
 
 // generator draws requests. Everything comes from its source of chance.
@@ -111,6 +113,24 @@ func (g *generator) value() types.AttributeValue {
 	return g.set()
 }
 
+// valueFor is mostly of one type for each attribute, and one of few, so that conditions
+// often hold.
+func (g *generator) valueFor(attribute string) types.AttributeValue {
+	switch {
+	case g.oneIn(5):
+		return g.value()
+	case slices.Contains(numberAttributes, attribute):
+		return number(pick(g, numbers))
+	case slices.Contains(textAttributes, attribute):
+		return text(pick(g, texts))
+	case attribute == "open":
+		return &types.AttributeValueMemberBOOL{Value: g.oneIn(2)}
+	case strings.HasSuffix(attribute, "_shard"):
+		return g.indexKey(attribute)
+	}
+	return g.value()
+}
+
 func (g *generator) set() types.AttributeValue {
 	switch g.IntN(3) {
 	case 0:
@@ -145,7 +165,8 @@ func (g *generator) indexKey(attribute string) types.AttributeValue {
 func (g *generator) item() item {
 	i := g.key()
 	for range g.IntN(5) {
-		i[pick(g, plainAttributes)] = g.value()
+		attribute := pick(g, plainAttributes)
+		i[attribute] = g.valueFor(attribute)
 	}
 	for _, index := range indexKeys {
 		switch g.IntN(5) {
@@ -160,7 +181,7 @@ func (g *generator) item() item {
 
 func (g *generator) put() *dynamodb.PutItemInput {
 	in := &dynamodb.PutItemInput{TableName: &g.tableName, Item: g.item()}
-	if !g.oneIn(3) {
+	if g.conditional() {
 		e := newExpression(g)
 		in.ConditionExpression = aws.String(e.condition(2))
 		in.ExpressionAttributeNames, in.ExpressionAttributeValues = e.references()
@@ -172,12 +193,20 @@ func (g *generator) put() *dynamodb.PutItemInput {
 func (g *generator) update() *dynamodb.UpdateItemInput {
 	e := newExpression(g)
 	in := &dynamodb.UpdateItemInput{TableName: &g.tableName, Key: g.key(), UpdateExpression: aws.String(e.update())}
-	if !g.oneIn(3) {
+	if g.conditional() {
 		in.ConditionExpression = aws.String(e.condition(2))
 		in.ReturnValuesOnConditionCheckFailure = g.returned()
 	}
 	in.ExpressionAttributeNames, in.ExpressionAttributeValues = e.references()
 	return in
+}
+
+// conditional is seldom true in a transaction, of which all conditions must hold.
+func (g *generator) conditional() bool {
+	if g.alone {
+		return !g.oneIn(3)
+	}
+	return g.oneIn(4)
 }
 
 func (g *generator) returned() types.ReturnValuesOnConditionCheckFailure {
@@ -217,15 +246,15 @@ func keyOf(action types.TransactWriteItem) item {
 }
 
 func (g *generator) action() types.TransactWriteItem {
-	switch g.IntN(6) {
-	case 0, 1:
+	switch g.IntN(8) {
+	case 0, 1, 2:
 		put := g.put()
 		return types.TransactWriteItem{Put: &types.Put{
 			TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
 			ExpressionAttributeNames: put.ExpressionAttributeNames, ExpressionAttributeValues: put.ExpressionAttributeValues,
 			ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
 		}}
-	case 2, 3:
+	case 3, 4, 5:
 		update := g.update()
 		return types.TransactWriteItem{Update: &types.Update{
 			TableName: update.TableName, Key: update.Key,
@@ -233,9 +262,9 @@ func (g *generator) action() types.TransactWriteItem {
 			ExpressionAttributeNames: update.ExpressionAttributeNames, ExpressionAttributeValues: update.ExpressionAttributeValues,
 			ReturnValuesOnConditionCheckFailure: update.ReturnValuesOnConditionCheckFailure,
 		}}
-	case 4:
+	case 6:
 		remove := &types.Delete{TableName: &g.tableName, Key: g.key(), ReturnValuesOnConditionCheckFailure: g.returned()}
-		if g.oneIn(2) {
+		if g.conditional() {
 			e := newExpression(g)
 			remove.ConditionExpression = aws.String(e.condition(2))
 			remove.ExpressionAttributeNames, remove.ExpressionAttributeValues = e.references()
@@ -315,7 +344,7 @@ func (g *generator) query() *dynamodb.QueryInput {
 			in.Limit = aws.Int32(1)
 		}
 	}
-	if g.oneIn(3) {
+	if g.oneIn(6) {
 		start := item{"pk": text(pick(g, []string{"P", "Q"})), "sk": text(pick(g, []string{"A", "AB", "B", "C"}))}
 		if partition != "pk" {
 			start[partition], start[sort] = text(pick(g, partitions)), g.indexKey(sort)
@@ -389,28 +418,36 @@ func (e *expression) attribute() string {
 	return pick(e.generator, plainAttributes)
 }
 
-// path is an attribute, or seldom a place in a document or a list.
-func (e *expression) path() string {
+// place is an attribute, or seldom a place in a document or a list, as it stands in an
+// expression, with the name of the attribute that its value is like.
+func (e *expression) place() (path, attribute string) {
 	switch e.IntN(14) {
 	case 0:
-		return e.name("document") + "." + e.name(pick(e.generator, []string{"version", "note"}))
+		attribute = pick(e.generator, []string{"version", "note"})
+		return e.name("document") + "." + e.name(attribute), attribute
 	case 1:
-		return fmt.Sprintf("%s[%d]", e.name("list"), e.IntN(3))
+		return fmt.Sprintf("%s[%d]", e.name("list"), e.IntN(3)), "number"
 	case 2:
-		return e.name("pk")
+		return e.name("pk"), "pk"
 	}
-	return e.name(e.attribute())
+	attribute = e.attribute()
+	return e.name(attribute), attribute
+}
+
+func (e *expression) path() string {
+	path, _ := e.place()
+	return path
 }
 
 // orderable is a literal that may stand where an order is needed.
-func (e *expression) orderable() types.AttributeValue {
-	switch e.IntN(8) {
-	case 0, 1, 2:
-		return text(pick(e.generator, texts))
-	case 3:
-		return &types.AttributeValueMemberB{Value: []byte(pick(e.generator, texts))}
+func (e *expression) orderable(attribute string) types.AttributeValue {
+	for !e.oneIn(20) {
+		switch v := e.valueFor(attribute).(type) {
+		case *types.AttributeValueMemberS, *types.AttributeValueMemberN, *types.AttributeValueMemberB:
+			return v
+		}
 	}
-	return number(pick(e.generator, numbers))
+	return number("1")
 }
 
 // condition is a random condition with at most depth levels of AND, OR and NOT.
@@ -425,33 +462,39 @@ func (e *expression) condition(depth int) string {
 		}
 		return "NOT " + left + pick(e.generator, []string{" AND ", " OR "}) + right
 	}
+	path, attribute := e.place()
 	switch e.IntN(9) {
 	case 0:
-		return "attribute_exists(" + e.path() + ")"
+		return "attribute_exists(" + path + ")"
 	case 1:
-		return "attribute_not_exists(" + e.path() + ")"
+		return "attribute_not_exists(" + path + ")"
 	case 2:
-		return "begins_with(" + e.path() + ", " + e.literal(text(pick(e.generator, texts))) + ")"
+		return "begins_with(" + path + ", " + e.literal(text(pick(e.generator, texts))) + ")"
 	case 3:
 		low, high := e.bounds()
-		return e.path() + " BETWEEN " + e.literal(low) + " AND " + e.literal(high)
+		return path + " BETWEEN " + e.literal(low) + " AND " + e.literal(high)
 	case 4:
-		return e.path() + " IN (" + e.literal(e.value()) + ", " + e.literal(e.value()) + ")"
+		choices := make([]string, 1+e.IntN(4))
+		for i := range choices {
+			choices[i] = e.literal(e.valueFor(attribute))
+		}
+		return path + " IN (" + strings.Join(choices, ", ") + ")"
 	case 5:
-		return e.path() + pick(e.generator, []string{" = ", " <> "}) + e.literal(e.value())
+		return path + pick(e.generator, []string{" = ", " <> "}) + e.literal(e.valueFor(attribute))
 	case 6:
-		return e.path() + e.operator() + e.path()
+		return path + e.operator() + e.path()
 	case 7:
-		return "size(" + e.path() + ")" + e.operator() + e.literal(number(pick(e.generator, []string{"1", "2", "3"})))
+		return "size(" + path + ")" + e.operator() + e.literal(number(pick(e.generator, []string{"1", "2", "3"})))
 	}
-	return e.path() + e.operator() + e.literal(e.orderable())
+	return path + e.operator() + e.literal(e.orderable(attribute))
 }
 
 // bounds are those of a BETWEEN: two of one type, the lower first. Alone, a request may
 // seldom have bounds that can't be, which the engine refuses only there.
 func (e *expression) bounds() (low, high types.AttributeValue) {
 	if e.alone && e.oneIn(10) {
-		return e.orderable(), e.orderable()
+		ends := []types.AttributeValue{number("1"), number("2.0"), number("-0.5"), text("a"), text("b"), &types.AttributeValueMemberB{Value: []byte("b")}}
+		return pick(e.generator, ends), pick(e.generator, ends)
 	}
 	if e.oneIn(2) {
 		ends := e.some(texts)
@@ -518,7 +561,7 @@ func (e *expression) assigned(target string) string {
 	case indexed && n > 0:
 		return e.literal(e.indexKey(target))
 	case n < 4:
-		return e.literal(e.value())
+		return e.literal(e.valueFor(target))
 	case n < 6:
 		return e.name(target) + pick(e.generator, []string{" + ", " - "}) + e.literal(number(pick(e.generator, numbers)))
 	case n < 8:
@@ -533,7 +576,7 @@ func (e *expression) assigned(target string) string {
 func (e *expression) sortStatement(sort string) string {
 	value := func() string {
 		if e.oneIn(40) {
-			return e.literal(e.orderable())
+			return e.literal(pick(e.generator, []types.AttributeValue{number("1"), text("a"), &types.AttributeValueMemberB{Value: []byte("a")}}))
 		}
 		if sort == "sk" {
 			return e.literal(text(pick(e.generator, []string{"A", "AB", "B", "C", "EVENT#"})))
@@ -545,6 +588,10 @@ func (e *expression) sortStatement(sort string) string {
 	}
 	switch e.IntN(4) {
 	case 0:
+		if sort == "due_at_ms" { // two that a float can't tell apart: see engineDifferences
+			low, high := e.bounds()
+			return e.name(sort) + " BETWEEN " + e.literal(low) + " AND " + e.literal(high)
+		}
 		return e.name(sort) + " BETWEEN " + value() + " AND " + value()
 	case 1:
 		return "begins_with(" + e.name(sort) + ", " + value() + ")"
