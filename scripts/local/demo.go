@@ -16,7 +16,7 @@ const (
 	// demoSweepEvery is short, because the holds of the demo live for seconds.
 	demoSweepEvery = time.Second
 	// demoWaitMax bounds each wait of the demo for something that must come.
-	demoWaitMax = 30 * time.Second
+	demoWaitMax = time.Minute
 	demoPoll    = 100 * time.Millisecond
 )
 

@@ -36,9 +36,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-	default:
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "local:", err)
 		os.Exit(1)
 	}
@@ -63,7 +61,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	flags.IntVar(&chosen.port, "port", portDefault, "port of the HTTP API on 127.0.0.1; 0 means any free one")
 	flags.DurationVar(&chosen.sweepEvery, "sweep", 0, "how often overdue holds are ended; 0 means as deployed, every minute")
 	flags.StringVar(&chosen.dataFolder, "data", "", "data folder (default: the folder "+dataFolderName+" of the module)")
-	if err := flags.Parse(arguments); err != nil {
+	if err := parse(flags, arguments, out); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
@@ -76,6 +74,22 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		return runDemo(ctx, out)
 	}
 	return serve(ctx, chosen, out)
+}
+
+// parse reads the flags. What is wrong is told once, and the list of flags only to those
+// who ask for it.
+func parse(flags *flag.FlagSet, arguments []string, out io.Writer) error {
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(arguments)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(out)
+		flags.Usage()
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%w; -h lists the flags", err)
+	}
+	return nil
 }
 
 // dataFolder is the folder that was chosen, or the module's own.

@@ -29,7 +29,7 @@ func printToken(arguments []string, out io.Writer) error {
 	groups := flags.String("group", "", "groups, joined by commas; an operator's is ops")
 	life := flags.Duration("ttl", tokenLifeDefault, "how long the token is valid")
 	data := flags.String("data", "", "data folder of the local run (default: the folder "+dataFolderName+" of the module)")
-	if err := flags.Parse(arguments); err != nil {
+	if err := parse(flags, arguments, out); err != nil {
 		return err
 	}
 	switch {

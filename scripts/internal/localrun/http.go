@@ -26,7 +26,29 @@ const (
 	closeMax = 3 * time.Second
 )
 
-func (s *System) startGateway(ctx context.Context) error {
+// listen takes the gateway's port before anything slow begins, so that a port in use is
+// told at once. Who connects early waits until the gateway accepts.
+func (s *System) listen(ctx context.Context) error {
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(s.options.Port)))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("port %d is in use; choose another one with -port, or any free one with -port 0", s.options.Port)
+	}
+	if err != nil {
+		return fmt.Errorf("listen for requests: %w", err)
+	}
+	s.listener = listener
+	s.BaseURL = "http://" + listener.Addr().String()
+	s.onClose(func() error {
+		if err := listener.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil // the gateway has closed it
+	})
+	return nil
+}
+
+func (s *System) startGateway(context.Context) error {
 	functions := make(map[topology.FunctionName]gateway.Invoke)
 	for name, function := range s.functions {
 		functions[name] = function.Invoke
@@ -41,20 +63,12 @@ func (s *System) startGateway(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var listening net.ListenConfig
-	listener, err := listening.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(s.options.Port)))
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("port %d is in use; choose another one with -port, or any free one with -port 0", s.options.Port)
-	}
-	if err != nil {
-		return fmt.Errorf("listen for requests: %w", err)
-	}
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerReadMax, IdleTimeout: idleMax,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 			s.fail(fmt.Errorf("the gateway has ended: %w", err))
 		}
 	}()
@@ -66,7 +80,6 @@ func (s *System) startGateway(ctx context.Context) error {
 		}
 		return nil
 	})
-	s.BaseURL = "http://" + listener.Addr().String()
 	s.tell("the HTTP API is running on %s", s.BaseURL)
 	return nil
 }

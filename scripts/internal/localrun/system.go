@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -29,6 +30,7 @@ type System struct {
 
 	options        Options
 	folder         *folder
+	listener       net.Listener
 	log            *slog.Logger
 	issuer         *gateway.Issuer
 	functions      map[topology.FunctionName]*lambdahost.Host
@@ -69,7 +71,7 @@ func Start(ctx context.Context, options Options) (*System, error) {
 	}
 	s.running, s.end = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
-		s.openFolder, s.build, s.startEngine, s.openTable, s.startCloud,
+		s.openFolder, s.listen, s.build, s.startEngine, s.openTable, s.startCloud,
 		s.startFunctions, s.startConsumer, s.startTriggers, s.startGateway,
 	} {
 		if err := step(ctx); err != nil {
