@@ -32,7 +32,7 @@ func commandsMutants() []mutant {
 		{
 			name: "retry without an identity",
 			edits: []edit{
-				{dynamoCommit, "if e.ID == stored.ID {", "if e.ID != stored.ID {"},
+				{dynamoCommit, "if e.ID == stored.ID {", `if e.ID == stored.ID && e.ID == "" {`},
 				{commandsCommands, `if j.request.Key != "" {`, "if len(j.request.Key) > ledger.IdempotencyKeyCharactersMax {"},
 			},
 			harm: "a write whose answer was lost is not recognised, and is made again as another one",

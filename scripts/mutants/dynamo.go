@@ -120,7 +120,7 @@ func dynamoFailureMutants() []mutant {
 		},
 		{
 			name:  "own writes look foreign",
-			edits: []edit{{dynamoCommit, "if e.ID == stored.ID {", "if e.ID != stored.ID {"}},
+			edits: []edit{{dynamoCommit, "if e.ID == stored.ID {", `if e.ID == stored.ID && e.ID == "" {`}},
 			harm:  "a write whose answer was lost is told as a lost race, and the outcome stays unknown for longer",
 			tests: []string{"./shared/dynamo"},
 		},

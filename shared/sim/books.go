@@ -12,21 +12,26 @@ type books struct {
 	slots    map[ledger.SlotID]*slotBook
 	holds    map[ledger.HoldID]*holdBook
 	events   map[ledger.EventID]*eventBook
+	steps    map[string]*eventBook // the same, by what they are of and its version
 	stock    map[stockKey]ledger.Stock
 	promised map[stockKey]ledger.Counters // by the holds
 	effects  map[string]ledger.HoldID     // holds by the owner and key that made them
+	payments map[ledger.PaymentReference]ledger.HoldID
+	writers  map[string]bool // the tasks that have written to the table
 }
 
 func newBooks(w *world) *books {
 	return &books{
 		world: w, slots: map[ledger.SlotID]*slotBook{}, holds: map[ledger.HoldID]*holdBook{},
-		events: map[ledger.EventID]*eventBook{}, stock: map[stockKey]ledger.Stock{},
+		events: map[ledger.EventID]*eventBook{}, steps: map[string]*eventBook{}, stock: map[stockKey]ledger.Stock{},
 		promised: map[stockKey]ledger.Counters{}, effects: map[string]ledger.HoldID{},
+		payments: map[ledger.PaymentReference]ledger.HoldID{}, writers: map[string]bool{},
 	}
 }
 
 // write takes one commit into the books and checks it.
 func (b *books) write(c commit, by *request) {
+	b.writers[c.by] = true
 	before, after, err := decodeCommit(c)
 	if err != nil {
 		b.world.violated("P5", "%s wrote what cannot be read: %v", c.by, err)

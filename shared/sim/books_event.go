@@ -22,6 +22,7 @@ func (b *books) writeEvents(c commit, before, after []ledger.Event) []ledger.Eve
 		known := b.events[e.ID]
 		if known == nil {
 			b.events[e.ID] = &eventBook{event: e}
+			b.steps[stepName(e, e.Version)] = b.events[e.ID]
 			created = append(created, e)
 			b.world.trace.add("COMMIT by %s: %s", c.by, describe(e))
 			continue
@@ -64,9 +65,20 @@ func (b *books) delivered(d delivered) {
 	}
 	known.delivered++
 	e := known.event
+	if before := b.steps[stepName(e, e.Version-1)]; before != nil && before.delivered == 0 {
+		b.world.violated("order", "the bus has %s before the event of the version before", describe(e))
+	}
 	sameHold := (e.Hold == nil) == (d.Hold == nil) && (e.Hold == nil || e.Hold.ID == d.Hold.ID)
 	sameSlot := (e.Slot == nil) == (d.Slot == nil) && (e.Slot == nil || e.Slot.ID == d.Slot.ID)
 	if d.Type != e.Type || d.Version != e.Version || !sameHold || !sameSlot {
 		b.world.violated("P7", "the bus tells of %s as %+v, and it was %s", d.EventID, d, describe(e))
 	}
+}
+
+// stepName names the step that an event tells of: what it is of, and the version.
+func stepName(e ledger.Event, version ledger.Version) string {
+	if e.Hold != nil {
+		return fmt.Sprintf("hold %s %d", e.Hold.ID, version)
+	}
+	return fmt.Sprintf("slot %s %d", e.Slot.ID, version)
 }

@@ -70,6 +70,11 @@ func (b *books) checkNewHold(c commit, hold ledger.Hold, by *request) {
 		w.violated("P6", "%s made %s under a key that had made %s", c.by, hold.ID, other)
 	}
 	b.effects[by.idempotency()] = hold.ID
+	for _, line := range hold.Lines {
+		if shown := by.quoted[line.Slot]; line.UnitPrice.AmountMinor != shown {
+			w.violated("price", "%s sold %s at %v, and %s was shown %d", c.by, line.Slot, line.UnitPrice, by.name, shown)
+		}
+	}
 	if string(hold.Owner) != by.subject || !sameLines(hold.Lines, by.lines) {
 		w.violated("P6", "%s made %s of %s, which is not what %s asked for", c.by, hold.ID, hold.Owner, by.name)
 	}
@@ -117,6 +122,10 @@ func (b *books) checkTime(c commit, before, after ledger.Hold, e ledger.Event) {
 		if !e.OccurredAt.Before(before.ReleaseAt) {
 			b.world.violated("P4", "%s confirmed %s at %s, and it was over at %s", c.by, after.ID, e.OccurredAt, before.ReleaseAt)
 		}
+		if other, twice := b.payments[after.PaymentReference]; twice {
+			b.world.violated("payments", "%s confirmed %s by the payment that has confirmed %s", c.by, after.ID, other)
+		}
+		b.payments[after.PaymentReference] = after.ID
 	case ledger.StatusExpired:
 		if e.OccurredAt.Before(before.ReleaseAt) {
 			b.world.violated("P4", "%s expired %s at %s, before it was over at %s", c.by, after.ID, e.OccurredAt, before.ReleaseAt)

@@ -19,6 +19,7 @@ type edit struct {
 	at   time.Time
 	by   *request
 	step slotStep
+	made ledger.Slot // the slot right after
 }
 
 // moment is a slot from a time on, until the next moment.
@@ -42,8 +43,26 @@ func (b *books) writeSlot(c commit, slot ledger.Slot, created []ledger.Event, by
 		b.world.violated("P5", "%s changed slot %s without an event", c.by, slot.ID)
 		return
 	}
-	book.edits = append(book.edits, edit{b.world.kernel.now, by, editStep(book.now, slot, created[at].Movements)})
+	step := editStep(book.now, slot, created[at].Movements)
+	if by != nil && !by.asks(step) {
+		b.world.violated("edits", "%s asked for another change of %s than %+v", by.name, slot.ID, step)
+	}
+	book.edits = append(book.edits, edit{b.world.kernel.now, by, step, slot})
 	book.now = slot
+}
+
+// asks reports whether the step is what the request asked for.
+func (r *request) asks(s slotStep) bool {
+	switch r.kind {
+	case askCapacity:
+		return s.kind == stepCapacity && int64(s.quantity) == r.delta
+	case askPrice:
+		return s.kind == stepPrice && s.amount == r.amount
+	case askOpen:
+		return s.kind == stepOpen && s.open == r.open
+	default:
+		return false
+	}
 }
 
 // editStep says what an edit changed. A planned edit changes one thing.

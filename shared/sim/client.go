@@ -41,6 +41,7 @@ func (r *request) idempotency() string { return r.subject + "/" + string(r.kind)
 
 // try is one time that a request was sent.
 type try struct {
+	task       string // the call of the function that works on it
 	begin, end time.Time
 	answered   bool // by the function; otherwise the gateway said 503
 	status     int
@@ -171,10 +172,10 @@ func (r *request) event() json.RawMessage {
 
 // send sends the request once, to either instance of the API.
 func (w *world) send(t *task, r *request) *try {
-	one := &try{begin: w.kernel.now}
 	api := pick(t.dice, w.apis)
 	name := fmt.Sprintf("%s try %d", t.name, len(r.tries)+1)
-	w.current[name+" in "+api.name] = r
+	one := &try{task: name + " in " + api.name, begin: w.kernel.now}
+	w.current[one.task] = r
 	w.trace.add("%s is sent to %s: %s %s %s", name, api.name, r.method, r.path, r.body)
 	wake := t.waker()
 	clock := api.clock

@@ -39,6 +39,7 @@ type database struct {
 	// busy are the items of transactions between their check and their commit.
 	busy   map[table.Key]bool
 	views  []*laggingView
+	past   []overwritten
 	commit func(c commit) // told of every change, right when it is made
 }
 
@@ -63,6 +64,7 @@ func newDatabase(k *kernel, f *Faults, onCommit func(commit)) *database {
 
 // applied tells the world of a commit and sends it on its way to the indexes.
 func (d *database) applied(by *task, mutations []table.Mutation) {
+	d.remember(mutations)
 	lag := newDice(by.dice.Uint64(), "index lag")
 	for _, view := range d.views {
 		for _, m := range mutations {
@@ -244,53 +246,6 @@ func (d *database) single(by *task, key table.Key, write func() ([]table.Mutatio
 		d.applied(by, mutations)
 	}
 	return err
-}
-
-// GetItem reads one item.
-func (s *session) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return ask(s, "GetItem", func() (*dynamodb.GetItemOutput, error) { return s.database.table.Get(in) })
-}
-
-// BatchGetItem reads several items.
-func (s *session) BatchGetItem(_ context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	return ask(s, "BatchGetItem", func() (*dynamodb.BatchGetItemOutput, error) { return s.database.table.BatchGet(in) })
-}
-
-// TransactGetItems reads several items at one moment, unless one of them is in the
-// middle of a transaction.
-func (s *session) TransactGetItems(_ context.Context, in *dynamodb.TransactGetItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
-	return ask(s, "TransactGetItems", func() (*dynamodb.TransactGetItemsOutput, error) {
-		if err := s.database.conflicts(s.database.table.GetKeys(in), nil); err != nil {
-			return nil, err
-		}
-		return s.database.table.TransactGet(in)
-	})
-}
-
-// Query reads the table, or an index as far as it has got.
-func (s *session) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	return ask(s, "Query", func() (*dynamodb.QueryOutput, error) {
-		for _, index := range s.database.views {
-			if index.name == aws.ToString(in.IndexName) {
-				return index.at(s.database.kernel.now).Query(in)
-			}
-		}
-		return s.database.table.Query(in)
-	})
-}
-
-// ask sends a read. What it reads is of the moment at which the request arrives.
-func ask[T any](s *session, operation string, read func() (*T, error)) (*T, error) {
-	var out *T
-	err := s.call(operation, func(_ *task, done func(error)) {
-		var err error
-		out, err = read()
-		done(err)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // keyOf reads the key of an item whose key the store has written.

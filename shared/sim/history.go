@@ -147,6 +147,12 @@ func (w *world) close() {
 		w.violated("P5", "the table has %d holds and %d events, and %d and %d were committed", report.Holds, report.Events, len(w.books.holds), len(w.books.events))
 	}
 	for _, r := range w.requests {
+		for _, t := range r.tries {
+			// Every refusal but an unknown outcome says that nothing was written.
+			if t.answered && t.answer.Code != "" && t.answer.Code != ledger.CodeOutcomeUnknown && w.books.writers[t.task] {
+				w.violated("answers", "%s was told %s by %s, which has written something", r.name, t.answer.Code, t.task)
+			}
+		}
 		last := r.tries[len(r.tries)-1]
 		if w.calmSince.Before(last.begin.Add(-gatewayGivesUpAfter)) && (!last.answered || last.status >= 500) {
 			w.violated("liveness", "%s was never answered", r.name)

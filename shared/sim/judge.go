@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"holdfast/shared/ledger"
 )
@@ -63,6 +64,9 @@ func (w *world) judgeSuccess(r *request, t *try, a answer) {
 		}
 		w.judgeOneAnswer(r, t)
 		w.judgeTransition(r, hold.now)
+		if r.kind == askCreate && t.begin.Sub(w.books.holds[a.HoldID].createdAt) > ledger.IdempotencyRetainFor+2*clockJumpMax+time.Minute {
+			w.violated("P6", "%s was answered with %s, which is older than keys are remembered", r.name, a.HoldID)
+		}
 	case askRead:
 		w.judgeRead(r, t, a.HoldID, a.Version, r.about)
 	case askList:
@@ -71,6 +75,45 @@ func (w *world) judgeSuccess(r *request, t *try, a answer) {
 		}
 	case askCapacity, askPrice, askOpen:
 		w.judgeOneAnswer(r, t)
+		w.judgeEdit(r, a.Version)
+	}
+}
+
+// judgeEdit checks that the version that an edit was answered with exists and has what was
+// asked for. A change of the capacity must have made it; a price may have been the same.
+func (w *world) judgeEdit(r *request, version ledger.Version) {
+	edits := w.books.slots[r.slot].edits
+	if version < 1 || int(version) > len(edits) {
+		w.violated("edits", "%s was answered with version %d, which does not exist", r.name, version)
+		return
+	}
+	one := edits[version-1]
+	terms := one.made.Terms
+	inForce := r.kind == askPrice && terms.Price.AmountMinor == r.amount || r.kind == askOpen && terms.Open == r.open ||
+		r.kind == askCapacity && one.by != nil && one.by.idempotency() == r.idempotency()
+	if !inForce {
+		w.violated("edits", "%s was answered with version %d, which has not what it asked for", r.name, version)
+	}
+}
+
+// doneBefore reports whether the same request, under the same key, had its effect before
+// a moment, so long ago at most that the key is remembered by any clock.
+func (w *world) doneBefore(r *request, at time.Time) bool {
+	did := func(by *request, when time.Time) bool {
+		return by != nil && by.idempotency() == r.idempotency() && sameRequest(by, r) &&
+			when.Before(at) && at.Sub(when) < ledger.IdempotencyRetainFor/2
+	}
+	switch r.kind {
+	case askCreate:
+		made := w.books.holds[w.books.effects[r.idempotency()]]
+		return made != nil && did(made.by, made.createdAt)
+	case askConfirm, askCancel:
+		hold := w.books.holds[r.about]
+		return hold != nil && did(hold.endedBy, hold.endedAt)
+	case askCapacity, askPrice, askOpen:
+		return slices.ContainsFunc(w.books.slots[r.slot].edits, func(e edit) bool { return did(e.by, e.at) })
+	default:
+		return false
 	}
 }
 
@@ -190,6 +233,9 @@ func (w *world) judgeRefusal(r *request, t *try, a answer) {
 	case ledger.CodeCapacityInUse:
 		truly = r.kind == askCapacity && w.books.ever(r.slot, t.begin, t.end, func(m moment) bool { return m.available < ledger.Units(-r.delta) })
 	default:
+	}
+	if w.doneBefore(r, t.begin) {
+		w.violated("P6", "%s was refused with %s, and had been carried out before", r.name, a.Code)
 	}
 	if !truly {
 		w.violated("answers", "%s was answered %d %s, which was not so at any moment of the request: %s", r.name, t.status, a.Code, t.body)
