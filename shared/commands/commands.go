@@ -61,12 +61,16 @@ type decision struct {
 type job struct {
 	command ledger.Command
 	request Request
-	// decide reads what it needs and decides, at one moment.
+	// decide reads what it needs and decides, at one moment. It returns errTwoMoments to
+	// be asked again.
 	decide func(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error)
 	// refused looks at a refusal by conditions. It returns nil to decide anew, or the
 	// error to answer with. Nil stands for "always decide anew".
 	refused func(ctx context.Context, r *ledger.Refused, now time.Time) error
 }
+
+// errTwoMoments says that what was read was never true together.
+var errTwoMoments = errors.New("the reads are of two moments")
 
 // carryOut runs j until it is written, refused, or out of attempts. The event id is
 // drawn once: whatever is tried again is recognised as the same step.
@@ -81,6 +85,9 @@ func (c *Commands) carryOut(ctx context.Context, j job) (Answer, error) {
 		}
 		now := system.Millisecond(c.clock)
 		d, err := j.decide(ctx, origin, now)
+		if errors.Is(err, errTwoMoments) {
+			continue
+		}
 		if err != nil {
 			return c.replayOr(ctx, j, now, err)
 		}

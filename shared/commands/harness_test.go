@@ -28,10 +28,12 @@ type hooks struct {
 	// afterCommit may replace the answer of a commit that was applied.
 	afterCommit func(try int) error
 	// stock may replace the hint that is read without one moment.
-	stock   func([]ledger.Stock) []ledger.Stock
-	commits int
-	proofs  int
-	reads   int // slot definitions
+	stock func([]ledger.Stock) []ledger.Stock
+	// betweenSlotAndStock runs once, before the first read of stock at one moment.
+	betweenSlotAndStock func()
+	commits             int
+	proofs              int
+	reads               int // slot definitions
 }
 
 func (h *hooks) Commit(ctx context.Context, c ledger.Change) error {
@@ -69,7 +71,12 @@ func (h *hooks) Stock(ctx context.Context, slots []ledger.Slot) ([]ledger.Stock,
 func (h *hooks) StockAtOneMoment(ctx context.Context, slot ledger.Slot) ([]ledger.Stock, error) {
 	h.mutex.Lock()
 	h.proofs++
+	between := h.betweenSlotAndStock
+	h.betweenSlotAndStock = nil
 	h.mutex.Unlock()
+	if between != nil {
+		between()
+	}
 	return h.Store.StockAtOneMoment(ctx, slot)
 }
 

@@ -31,7 +31,7 @@ func (c *Commands) PutSlot(ctx context.Context, r Request, id ledger.SlotID, d l
 				response, err := render(change.Slots[0].Next, sum(change.NewStock), true)
 				return decision{change, response}, err
 			}
-			return c.editSlot(slot, stock, d, origin, now, render)
+			return c.editSlot(ctx, slot, stock, d, origin, now, render)
 		},
 	})
 }
@@ -55,15 +55,20 @@ func (c *Commands) PatchSlot(ctx context.Context, r Request, id ledger.SlotID, p
 			if err != nil {
 				return decision{}, err
 			}
-			return c.editSlot(slot, stock, d, origin, now, render)
+			return c.editSlot(ctx, slot, stock, d, origin, now, render)
 		},
 	})
 }
 
-func (c *Commands) editSlot(slot ledger.Slot, stock []ledger.Stock, d ledger.SlotDefinition, origin ledger.Origin, now time.Time, render RenderSlot) (decision, error) {
+func (c *Commands) editSlot(ctx context.Context, slot ledger.Slot, stock []ledger.Stock, d ledger.SlotDefinition, origin ledger.Origin, now time.Time, render RenderSlot) (decision, error) {
 	change, err := ledger.EditSlot(slot, stock, d, origin, now)
 	if err != nil {
 		return decision{}, err
+	}
+	if change.Empty() {
+		if err := c.stillAt(ctx, slot); err != nil {
+			return decision{}, err
+		}
 	}
 	counters := sum(stock)
 	for _, w := range change.Stock {
@@ -75,6 +80,16 @@ func (c *Commands) editSlot(slot ledger.Slot, stock []ledger.Stock, d ledger.Slo
 	c.slots.forget(slot.ID)
 	response, err := render(slot, counters, false)
 	return decision{change, response}, err
+}
+
+// stillAt returns errTwoMoments if the slot has changed since it was read. An edit that
+// writes nothing has no condition that would find that out.
+func (c *Commands) stillAt(ctx context.Context, slot ledger.Slot) error {
+	slots, err := c.store.Slots(ctx, []ledger.SlotID{slot.ID})
+	if err == nil && (len(slots) != 1 || slots[0].Version != slot.Version) {
+		err = errTwoMoments
+	}
+	return err
 }
 
 // slotWithStock reads a slot and its stock. The stock may be newer than the slot: the

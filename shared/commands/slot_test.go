@@ -53,6 +53,28 @@ func TestPutMeetsAnotherPut(t *testing.T) {
 	b.balanced()
 }
 
+// A PUT reads the slot and then its stock, and another change may come between the two:
+// then the old definition and the new capacity are together what the PUT says, though the
+// slot has never been so. It must not answer that there is nothing to do.
+func TestPutMeetsAChangeBetweenItsReads(t *testing.T) {
+	b := newBench(t)
+	b.define("S", definition(5, 1))
+	b.store.betweenSlotAndStock = func() {
+		dearer := definition(7, 1)
+		dearer.Terms.Price.AmountMinor = 2000
+		b.define("S", dearer)
+	}
+	answer, err := b.commands.PutSlot(t.Context(), catalogue(""), "S", definition(7, 1), renderSlot)
+	if err != nil || string(answer.Response.Body) != "S v3 {Available:7 Held:0 Confirmed:0 Capacity:7} false" {
+		t.Errorf("%s, %v", answer.Response.Body, err)
+	}
+	slots, err := b.store.Store.Slots(t.Context(), []ledger.SlotID{"S"})
+	if err != nil || len(slots) != 1 || slots[0].Terms.Price.AmountMinor != 1000 {
+		t.Errorf("the slot is %+v, %v; want the price of the PUT", slots, err)
+	}
+	b.balanced()
+}
+
 // Case A2: capacity changes beside holds all take effect, and none overwrites another.
 func TestCaseA2_DeltasBesideHolds(t *testing.T) {
 	for _, shards := range []int{1, 5} {
