@@ -242,16 +242,31 @@ func (w *world) judgeRefusal(r *request, t *try, a answer) {
 	}
 }
 
-// allShort checks P10: every slot that is named as short was short at one moment.
+// allShort checks P10: every slot that is named as short was short at one moment, and not
+// because of what the same request had taken under its key.
 func (w *world) allShort(r *request, t *try, a answer) bool {
 	for _, named := range a.Slots {
 		asked := r.quantity(named.Slot)
-		if asked == 0 || !w.books.ever(named.Slot, t.begin, t.end, func(m moment) bool { return m.available < asked }) {
+		wasShort := func(m moment) bool { return m.available+w.takenBy(r, named.Slot, m.at) < asked }
+		if asked == 0 || !w.books.ever(named.Slot, t.begin, t.end, wasShort) {
 			w.violated("P10", "%s was told that %s is short of %d, and it never was", r.name, named.Slot, asked)
 			return false
 		}
 	}
 	return true
+}
+
+// takenBy is what the same request, carried out by another call, had taken of a slot at
+// a time.
+func (w *world) takenBy(r *request, id ledger.SlotID, at time.Time) ledger.Units {
+	hold := w.books.holds[w.books.effects[r.idempotency()]]
+	if hold == nil || !sameRequest(hold.by, r) || at.Before(hold.createdAt) {
+		return 0
+	}
+	if s := hold.now.Status; (s == ledger.StatusCanceled || s == ledger.StatusExpired) && !at.Before(hold.endedAt) {
+		return 0
+	}
+	return r.quantity(id)
 }
 
 func (w *world) allDearer(r *request, t *try, a answer) bool {

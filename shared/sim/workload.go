@@ -161,6 +161,9 @@ func (w *workload) drawCreate(d *dice, p *plan, creates []plan) {
 		// another client, whose key is another.
 		other := pick(d, creates)
 		p.key, p.repeats, p.at = other.key, other.number, other.at+d.between(0, time.Second)
+		if d.chance(2) {
+			p.at = other.at + d.between(0, 40*time.Millisecond) // while the first is under way
+		}
 		if !d.chance(4) {
 			p.client = other.client
 		}
