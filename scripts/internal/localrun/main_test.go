@@ -1,0 +1,59 @@
+package localrun_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"holdfast/scripts/internal/localrun"
+)
+
+const (
+	// startMax bounds the start of the System, with its builds.
+	startMax = 10 * time.Minute
+	// sweepNever is a schedule whose first tick comes after the tests: they start the
+	// expiry function themselves, when they want it.
+	sweepNever = 24 * time.Hour
+)
+
+// shared is the one System of this package. A test binary has no other place that TestMain
+// and the tests share.
+var shared struct {
+	once     sync.Once
+	system   *localrun.System
+	observer *observer
+	err      error
+}
+
+// mustSystem returns the System of all tests, and starts it for the first one. What a test
+// makes has names of its own, so that tests do not see each other's slots.
+func mustSystem(t *testing.T) (*localrun.System, *observer) {
+	t.Helper()
+	shared.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), startMax)
+		defer cancel()
+		shared.observer = newObserver()
+		shared.system, shared.err = localrun.Start(ctx, localrun.Options{
+			SweepEvery: sweepNever, OwnEngine: true, Between: shared.observer.between, Progress: os.Stderr,
+		})
+	})
+	if shared.err != nil {
+		t.Fatalf("start the system of the tests: %v", shared.err)
+	}
+	return shared.system, shared.observer
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.system != nil {
+		shared.observer.close()
+		if err := shared.system.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, "end the system of the tests:", err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}

@@ -1,0 +1,179 @@
+package localrun_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+
+	"holdfast/shared/topology"
+)
+
+const (
+	targetHeader = "X-Amz-Target"
+	// idleConnections keeps a connection for each call that a function may make at once.
+	idleConnections = 64
+)
+
+// observer stands between each function and the services that it calls. It notes which
+// action on which resource each call is, and makes chosen calls go wrong.
+type observer struct {
+	client  *http.Client
+	servers []*httptest.Server
+
+	mu     sync.Mutex
+	calls  map[topology.FunctionName]map[granted]bool
+	faults map[topology.FunctionName]fault
+}
+
+// granted is one action on one resource.
+type granted struct {
+	resource topology.Resource
+	action   string
+}
+
+// fault decides what becomes of one call. It calls forward to let the call reach the
+// service and be answered there; the function does not see the answer if fault says that it
+// is lost.
+type fault func(target string, forward func()) (isLost bool)
+
+func newObserver() *observer {
+	return &observer{
+		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: idleConnections, DisableCompression: true}},
+		calls:  make(map[topology.FunctionName]map[granted]bool),
+		faults: make(map[topology.FunctionName]fault),
+	}
+}
+
+// between is localrun.Options.Between.
+func (o *observer) between(function topology.FunctionName, endpoint string) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.pass(w, r, function, endpoint)
+	}))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.servers = append(o.servers, server)
+	return server.URL
+}
+
+func (o *observer) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, server := range o.servers {
+		server.CloseClientConnections()
+		server.Close()
+	}
+}
+
+// inject makes the function's calls go through f until the returned function is called.
+func (o *observer) inject(function topology.FunctionName, f fault) (end func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.faults[function] = f
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.faults, function)
+	}
+}
+
+func (o *observer) pass(w http.ResponseWriter, r *http.Request, function topology.FunctionName, endpoint string) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the function has left
+	}
+	target := r.Header.Get(targetHeader)
+	o.mu.Lock()
+	if o.calls[function] == nil {
+		o.calls[function] = make(map[granted]bool)
+	}
+	for _, call := range calledFor(target, body) {
+		o.calls[function][call] = true
+	}
+	through := o.faults[function]
+	o.mu.Unlock()
+	var response *http.Response
+	var answer []byte
+	forward := func() { response, answer = o.forward(r, endpoint, body) }
+	if through == nil {
+		through = func(_ string, forward func()) bool { forward(); return false }
+	}
+	if isLost := through(target, forward); isLost || response == nil {
+		panic(http.ErrAbortHandler) // closes the connection without an answer
+	}
+	for name, values := range response.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(response.StatusCode)
+	_, _ = w.Write(answer)
+}
+
+// forward returns the service's whole answer, or nil if the service is not there.
+func (o *observer) forward(r *http.Request, endpoint string, body []byte) (*http.Response, []byte) {
+	made, err := http.NewRequestWithContext(r.Context(), r.Method, endpoint+r.URL.RequestURI(), bytes.NewReader(body))
+	if err != nil {
+		return nil, nil
+	}
+	made.Header = r.Header.Clone()
+	response, err := o.client.Do(made)
+	if err != nil {
+		return nil, nil
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, nil
+	}
+	return response, answer
+}
+
+// called returns what the function has called so far.
+func (o *observer) called(function topology.FunctionName) []granted {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var all []granted
+	for call := range o.calls[function] {
+		all = append(all, call)
+	}
+	return all
+}
+
+// calledFor returns what IAM asks permission for when a call is made: the actions inside a
+// transaction, and the index if a query names one. Sources:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
+// and https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html
+func calledFor(target string, body []byte) []granted {
+	_, operation, _ := strings.Cut(target, ".")
+	if strings.HasPrefix(target, "AWSEvents.") {
+		return []granted{{topology.ResourceEventBus, "events:" + operation}}
+	}
+	var request struct {
+		IndexName     string
+		TransactItems []map[string]json.RawMessage
+	}
+	if !strings.HasPrefix(target, "DynamoDB_20120810.") || json.Unmarshal(body, &request) != nil {
+		return []granted{{"unknown", fmt.Sprintf("%s %.80s", target, body)}}
+	}
+	resource := topology.ResourceTable
+	if request.IndexName != "" {
+		resource = topology.ResourceTableIndexes
+	}
+	actions := map[string]string{
+		"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "Get": "GetItem", "ConditionCheck": "ConditionCheckItem",
+	}
+	var calls []granted
+	for _, item := range request.TransactItems {
+		for kind := range item {
+			calls = append(calls, granted{resource, "dynamodb:" + actions[kind]})
+		}
+	}
+	if len(calls) == 0 {
+		calls = []granted{{resource, "dynamodb:" + operation}}
+	}
+	return slices.Compact(calls)
+}
