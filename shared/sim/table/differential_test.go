@@ -49,6 +49,19 @@ func (p *pair) ask(what string, input any) string {
 	return got
 }
 
+// stored is the item of a key, as the table has it; nil if there is none or the key is
+// no proper one.
+func (p *pair) stored(key item) item {
+	if len(key) == 0 {
+		return nil
+	}
+	out, err := p.simulated.table.Get(&dynamodb.GetItemInput{Key: item{"pk": key["pk"], "sk": key["sk"]}})
+	if err != nil {
+		return nil
+	}
+	return out.Item
+}
+
 func (p *pair) items(c caller) string {
 	p.Helper()
 	all, err := allItems(p.Context(), c, p.tableName)
@@ -90,7 +103,7 @@ func TestRandomRequestsAreAnsweredAsByTheEngine(t *testing.T) {
 	kinds := make(map[string]int)
 	for done := 0; done < *operations; {
 		p := mustPair(t)
-		g := &generator{Rand: source, tableName: p.tableName, templates: all}
+		g := &generator{Rand: source, tableName: p.tableName, templates: all, stored: p.stored}
 		// The slots of the templates are there, or none of their transactions would pass.
 		for _, template := range all {
 			if template.purpose == "slot" || template.purpose == "slot of two shards" {

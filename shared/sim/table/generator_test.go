@@ -41,6 +41,8 @@ type generator struct {
 	*rand.Rand
 	tableName string
 	templates templates
+	// stored gives the item that the table has, so that conditions are about what is there.
+	stored func(key item) item
 	// alone: the request that is being made is of one item, not a transaction.
 	alone bool
 }
@@ -182,7 +184,7 @@ func (g *generator) item() item {
 func (g *generator) put() *dynamodb.PutItemInput {
 	in := &dynamodb.PutItemInput{TableName: &g.tableName, Item: g.item()}
 	if g.conditional() {
-		e := newExpression(g)
+		e := newExpression(g, in.Item)
 		in.ConditionExpression = aws.String(e.condition(2))
 		in.ExpressionAttributeNames, in.ExpressionAttributeValues = e.references()
 		in.ReturnValuesOnConditionCheckFailure = g.returned()
@@ -191,8 +193,9 @@ func (g *generator) put() *dynamodb.PutItemInput {
 }
 
 func (g *generator) update() *dynamodb.UpdateItemInput {
-	e := newExpression(g)
-	in := &dynamodb.UpdateItemInput{TableName: &g.tableName, Key: g.key(), UpdateExpression: aws.String(e.update())}
+	key := g.key()
+	e := newExpression(g, key)
+	in := &dynamodb.UpdateItemInput{TableName: &g.tableName, Key: key, UpdateExpression: aws.String(e.update())}
 	if g.conditional() {
 		in.ConditionExpression = aws.String(e.condition(2))
 		in.ReturnValuesOnConditionCheckFailure = g.returned()
@@ -265,15 +268,16 @@ func (g *generator) action() types.TransactWriteItem {
 	case 6:
 		remove := &types.Delete{TableName: &g.tableName, Key: g.key(), ReturnValuesOnConditionCheckFailure: g.returned()}
 		if g.conditional() {
-			e := newExpression(g)
+			e := newExpression(g, remove.Key)
 			remove.ConditionExpression = aws.String(e.condition(2))
 			remove.ExpressionAttributeNames, remove.ExpressionAttributeValues = e.references()
 		}
 		return types.TransactWriteItem{Delete: remove}
 	}
-	e := newExpression(g)
+	key := g.key()
+	e := newExpression(g, key)
 	check := &types.ConditionCheck{
-		TableName: &g.tableName, Key: g.key(), ConditionExpression: aws.String(e.condition(2)),
+		TableName: &g.tableName, Key: key, ConditionExpression: aws.String(e.condition(2)),
 		ReturnValuesOnConditionCheckFailure: g.returned(),
 	}
 	check.ExpressionAttributeNames, check.ExpressionAttributeValues = e.references()
@@ -323,7 +327,7 @@ func (g *generator) query() *dynamodb.QueryInput {
 	if partition == "pk" {
 		partitions = []string{"P", "Q", scriptHold}
 	}
-	e := newExpression(g)
+	e := newExpression(g, nil)
 	statement := e.name(partition) + " = " + e.literal(text(pick(g, partitions)))
 	if !g.oneIn(3) {
 		other := e.sortStatement(sort)
@@ -365,12 +369,23 @@ type expression struct {
 	*generator
 	names  map[string]string
 	values item
+	// about is the item that the expression will be evaluated at, nil if there is none.
+	about item
 	// updates: there is an update expression.
 	updates bool
 }
 
-func newExpression(g *generator) *expression {
-	return &expression{generator: g, names: make(map[string]string), values: make(item)}
+func newExpression(g *generator, key item) *expression {
+	return &expression{generator: g, names: make(map[string]string), values: make(item), about: g.stored(key)}
+}
+
+// likely is a value for the attribute, half of the time the one that it has: where < and
+// <= differ.
+func (e *expression) likely(attribute string) types.AttributeValue {
+	if has := e.about[attribute]; has != nil && e.oneIn(2) {
+		return has
+	}
+	return e.valueFor(attribute)
 }
 
 // references are what the expressions refer to; seldom one too many or one too few.
@@ -442,7 +457,7 @@ func (e *expression) path() string {
 // orderable is a literal that may stand where an order is needed.
 func (e *expression) orderable(attribute string) types.AttributeValue {
 	for !e.oneIn(20) {
-		switch v := e.valueFor(attribute).(type) {
+		switch v := e.likely(attribute).(type) {
 		case *types.AttributeValueMemberS, *types.AttributeValueMemberN, *types.AttributeValueMemberB:
 			return v
 		}
@@ -469,18 +484,18 @@ func (e *expression) condition(depth int) string {
 	case 1:
 		return "attribute_not_exists(" + path + ")"
 	case 2:
-		return "begins_with(" + path + ", " + e.literal(text(pick(e.generator, texts))) + ")"
+		return "begins_with(" + path + ", " + e.literal(text(e.partOf(attribute))) + ")"
 	case 3:
-		low, high := e.bounds()
+		low, high := e.bounds(attribute)
 		return path + " BETWEEN " + e.literal(low) + " AND " + e.literal(high)
 	case 4:
 		choices := make([]string, 1+e.IntN(4))
 		for i := range choices {
-			choices[i] = e.literal(e.valueFor(attribute))
+			choices[i] = e.literal(e.likely(attribute))
 		}
 		return path + " IN (" + strings.Join(choices, ", ") + ")"
 	case 5:
-		return path + pick(e.generator, []string{" = ", " <> "}) + e.literal(e.valueFor(attribute))
+		return path + pick(e.generator, []string{" = ", " <> "}) + e.literal(e.likely(attribute))
 	case 6:
 		return path + e.operator() + e.path()
 	case 7:
@@ -489,12 +504,28 @@ func (e *expression) condition(depth int) string {
 	return path + e.operator() + e.literal(e.orderable(attribute))
 }
 
+// partOf is the beginning of the text that the attribute has, or its end, which looks
+// like it and is none.
+func (e *expression) partOf(attribute string) string {
+	if has, is := e.about[attribute].(*types.AttributeValueMemberS); is && len(has.Value) > 1 && e.oneIn(2) {
+		letters := []rune(has.Value)
+		return pick(e.generator, []string{string(letters[:1]), string(letters[len(letters)-1:])})
+	}
+	return pick(e.generator, texts)
+}
+
 // bounds are those of a BETWEEN: two of one type, the lower first. Alone, a request may
 // seldom have bounds that can't be, which the engine refuses only there.
-func (e *expression) bounds() (low, high types.AttributeValue) {
+func (e *expression) bounds(attribute string) (low, high types.AttributeValue) {
 	if e.alone && e.oneIn(10) {
 		ends := []types.AttributeValue{number("1"), number("2.0"), number("-0.5"), text("a"), text("b"), &types.AttributeValueMemberB{Value: []byte("b")}}
 		return pick(e.generator, ends), pick(e.generator, ends)
+	}
+	if has, is := e.about[attribute].(*types.AttributeValueMemberN); is && e.oneIn(2) {
+		if strings.HasPrefix(has.Value, "-") {
+			return has, number("0")
+		}
+		return pick(e.generator, []types.AttributeValue{number("-1"), has}), has
 	}
 	if e.oneIn(2) {
 		ends := e.some(texts)
@@ -589,7 +620,7 @@ func (e *expression) sortStatement(sort string) string {
 	switch e.IntN(4) {
 	case 0:
 		if sort == "due_at_ms" { // two that a float can't tell apart: see engineDifferences
-			low, high := e.bounds()
+			low, high := e.bounds(sort)
 			return e.name(sort) + " BETWEEN " + e.literal(low) + " AND " + e.literal(high)
 		}
 		return e.name(sort) + " BETWEEN " + value() + " AND " + value()
