@@ -27,6 +27,7 @@ func annotations(stack awscdk.Stack, kind, text string) []string {
 	}
 	var messages []string
 	for _, m := range *find(jsii.String("*"), assertions.Match_AnyValue()) {
+		//nolint:staticcheck // the package that it moved to is not bound to Go
 		if message := fmt.Sprintf("%s: %v", *m.Id, m.Entry.Data); strings.Contains(message, text) {
 			messages = append(messages, message)
 		}

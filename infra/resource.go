@@ -36,6 +36,7 @@ func (r resources) arns(resource topology.Resource) (*[]*string, error) {
 		return &[]*string{r.table.TableStreamArn()}, nil
 	case topology.ResourceEventBus:
 		return &[]*string{r.bus.EventBusArn()}, nil
+	case topology.ResourceOutboxFailures, topology.ResourceScheduleFailures:
 	}
 	if queue, ok := r.queues[resource]; ok {
 		return &[]*string{queue.QueueArn()}, nil

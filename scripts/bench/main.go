@@ -22,8 +22,9 @@ func main() {
 	rounds := flag.Int("rounds", 7, "rounds of each kind; the median is printed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Stdout, *holds, *rounds); err != nil {
+	err := run(ctx, os.Stdout, *holds, *rounds)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

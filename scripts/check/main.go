@@ -24,8 +24,8 @@ func main() {
 	only := flag.String("only", "", "run the step of this name only")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	failed, err := run(ctx, os.Stdout, steps(), *only)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "check:", err)
 		os.Exit(2)

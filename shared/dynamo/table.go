@@ -80,6 +80,7 @@ func enableTimeToLive(ctx context.Context, client TableClient, tableName, attrib
 				return fmt.Errorf("table %s: %w: time to live is on %q, want %q", tableName, ErrOtherSchema, has, attribute)
 			}
 			return nil
+		case types.TimeToLiveStatusDisabled, types.TimeToLiveStatusDisabling:
 		}
 	}
 	_, err = client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{

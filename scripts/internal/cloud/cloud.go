@@ -73,17 +73,17 @@ func Start(ctx context.Context, program string, log io.Writer) (*Cloud, error) {
 		return nil, fmt.Errorf("cloud: %w", err)
 	}
 	// The child gets a copy; this process must not accept anything itself.
-	defer listener.Close()
+	defer listener.Close() //nolint:errcheck // the port is the child's; nothing was written through it here
 	file, err := listener.(*net.TCPListener).File()
 	if err != nil {
 		return nil, fmt.Errorf("cloud: %w", err)
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // as the listener
 	input, alive, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("cloud: %w", err)
 	}
-	defer input.Close()
+	defer input.Close() //nolint:errcheck // the end that the child reads; the child has its own
 	port := listener.Addr().(*net.TCPAddr).Port
 	process, err := child.Start(child.Command{
 		Program:     program,

@@ -113,11 +113,10 @@ func lockForBuild(ctx context.Context, path string, log io.Writer) (func(), erro
 		err := tryLock(file)
 		if err == nil {
 			// Closing the file is what gives the lock back.
-			return func() { file.Close() }, nil
+			return func() { file.Close() }, nil //nolint:errcheck // nothing was written to it
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			file.Close()
-			return nil, fmt.Errorf("lock %s: %w", path, err)
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
 		}
 		if now := time.Now(); !now.Before(nextProgress) {
 			fmt.Fprintln(log, "waiting for another process that is building the local DynamoDB engine")
@@ -125,8 +124,7 @@ func lockForBuild(ctx context.Context, path string, log io.Writer) (func(), erro
 		}
 		select {
 		case <-ctx.Done():
-			file.Close()
-			return nil, fmt.Errorf("wait for the build lock %s: %w", path, ctx.Err())
+			return nil, errors.Join(fmt.Errorf("wait for the build lock %s: %w", path, ctx.Err()), file.Close())
 		case <-time.After(lockPollDelay):
 		}
 	}

@@ -187,7 +187,7 @@ func startOnce(ctx context.Context, binary string, options Options) (*Engine, er
 		return nil, fmt.Errorf("start %s on %s: %w; it printed: %q", binary, address, err, printed.Tail())
 	}
 	if err := addStreamIndex(ctx, options.DataFile); err != nil {
-		fmt.Fprintf(printed, "writes will slow down as the stream grows: %v\n", err)
+		_, _ = fmt.Fprintf(printed, "writes will slow down as the stream grows: %v\n", err)
 	}
 	return engine, nil
 }

@@ -45,7 +45,7 @@ func (o *output) Write(p []byte) (int, error) {
 	if surplus := len(o.tail) - outputTailBytesMax; surplus > 0 {
 		o.tail = o.tail[surplus:]
 	}
-	o.log.Write(p)
+	_, _ = o.log.Write(p) // a log that cannot be written must not end the engine
 	return len(p), nil
 }
 

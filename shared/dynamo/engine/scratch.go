@@ -108,7 +108,7 @@ func removeIfAbandoned(directory string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer lock.Close() //nolint:errcheck // nothing was written to it
 	if err := tryLock(lock); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil

@@ -69,6 +69,7 @@ func auditHold(t TB, store ledger.Store, id ledger.HoldID, fromHolds, fromEvents
 	}
 	types := []ledger.EventType{ledger.EventHoldCreated}
 	switch hold.Status {
+	case ledger.StatusHeld:
 	case ledger.StatusConfirmed:
 		types = append(types, ledger.EventHoldConfirmed)
 	case ledger.StatusCanceled:
@@ -95,6 +96,7 @@ func auditHold(t TB, store ledger.Store, id ledger.HoldID, fromHolds, fromEvents
 				count.held += a.Quantity
 			case ledger.StatusConfirmed:
 				count.confirmed += a.Quantity
+			case ledger.StatusCanceled, ledger.StatusExpired:
 			}
 			fromHolds[key] = count
 		}
@@ -164,6 +166,7 @@ func (c *counted) move(bucket ledger.Bucket, units ledger.Units) {
 		c.held += units
 	case ledger.BucketConfirmed:
 		c.confirmed += units
+	case ledger.BucketOutside:
 	}
 }
 
