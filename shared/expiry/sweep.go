@@ -131,7 +131,7 @@ func (r *run) settle(ctx context.Context, entry ledger.DueHold) {
 	if !r.overdueSeen {
 		r.measureLag(ctx, entry)
 	}
-	released, err := r.release(ctx, entry.ID)
+	released, err := guarded(func() (bool, error) { return r.releaser.ExpireHold(ctx, entry.ID, r.request) })
 	switch code := ledger.CodeOf(err); {
 	case err == nil && released:
 		r.report.Released++
@@ -152,7 +152,7 @@ func (r *run) settle(ctx context.Context, entry ledger.DueHold) {
 // too short lets everybody sleep. It is measured before any release, so that a sweep
 // that can release nothing still tells how far behind it is.
 func (r *run) measureLag(ctx context.Context, entry ledger.DueHold) {
-	hold, err := r.store.Hold(ctx, entry.ID)
+	hold, err := guarded(func() (ledger.Hold, error) { return r.store.Hold(ctx, entry.ID) })
 	if ledger.CodeOf(err) == ledger.CodeHoldNotFound {
 		return
 	}
@@ -168,13 +168,13 @@ func (r *run) measureLag(ctx context.Context, entry ledger.DueHold) {
 	r.report.LagKnown = r.queue.err() == nil
 }
 
-// release ends one hold. A panic about it is turned into its failure: it would come
-// again in every sweep at the same place, and keep all holds behind it from ending.
-func (r *run) release(ctx context.Context, id ledger.HoldID) (released bool, err error) {
+// guarded turns a panic about one hold into its failure: it would come again in every
+// sweep at the same place, and keep all holds behind it from ending.
+func guarded[T any](step func() (T, error)) (result T, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			released, err = false, fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
 		}
 	}()
-	return r.releaser.ExpireHold(ctx, id, r.request)
+	return step()
 }

@@ -170,18 +170,27 @@ func TestABadHoldBlocksNobody(t *testing.T) {
 // The oldest hold can't be read. Nobody knows whether it is overdue, so it counts: a
 // lag that is too short lets everybody sleep.
 func TestAHoldThatCannotBeReadCountsAsOverdue(t *testing.T) {
-	w := newWorld(t, 10)
-	w.holds(2, time.Minute)
-	w.clock.Set(start.Add(holdFor + 5*time.Minute))
-	report := mustRun(t, w.sweep(unreadableHold{w, w.ids[0]}, nil, 100))
-	if !report.LagKnown || report.Lag != 5*time.Minute {
-		t.Errorf("report = %+v", report)
+	for name, fail := range map[string]func() error{
+		"error": func() error { return &ledger.Error{Code: ledger.CodeUnavailable, Message: "throttled"} },
+		"panic": func() error { panic("nil line") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 10)
+			w.holds(2, time.Minute)
+			w.clock.Set(start.Add(holdFor + 5*time.Minute))
+			report := mustRun(t, w.sweep(unreadableHold{w, w.ids[0], fail}, nil, 100))
+			if !report.LagKnown || report.Lag != 5*time.Minute || report.Released != 2 {
+				t.Errorf("report = %+v", report)
+			}
+		})
 	}
 }
 
+// unreadableHold fails when the sweep itself reads the hold of that id.
 type unreadableHold struct {
 	*world
-	id ledger.HoldID
+	id   ledger.HoldID
+	fail func() error
 }
 
 func (s unreadableHold) Due(ctx context.Context, shard int, now time.Time, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
@@ -190,7 +199,7 @@ func (s unreadableHold) Due(ctx context.Context, shard int, now time.Time, page 
 
 func (s unreadableHold) Hold(ctx context.Context, id ledger.HoldID) (ledger.Hold, error) {
 	if id == s.id {
-		return ledger.Hold{}, &ledger.Error{Code: ledger.CodeUnavailable, Message: "throttled"}
+		return ledger.Hold{}, s.fail()
 	}
 	return s.store.Hold(ctx, id)
 }
