@@ -71,7 +71,7 @@ func (x *exchange) send(status int, media string, body []byte) {
 
 // answerJSON sends a value as JSON.
 func (x *exchange) answerJSON(status int, value any) {
-	body, err := json.Marshal(value)
+	body, err := json.Marshal(value, json.Deterministic(true)) // attributes keep one order
 	if err != nil {
 		x.fail(fmt.Errorf("write the answer: %w", err))
 		return

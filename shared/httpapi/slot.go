@@ -49,7 +49,8 @@ func (a *API) PatchSlot(_ http.ResponseWriter, r *http.Request, id SlotID, param
 	x.answerCommand(answer)
 }
 
-// GetSlot answers with a slot and its counters, all of one moment.
+// GetSlot answers with a slot and its counters. The counters are all of one moment; a
+// change between the two reads may have made them newer than the rest.
 func (a *API) GetSlot(_ http.ResponseWriter, r *http.Request, id SlotID) {
 	x := exchangeOf(r)
 	slots, err := a.store.Slots(r.Context(), []ledger.SlotID{ledger.SlotID(id)})
@@ -163,7 +164,7 @@ func renderSlot(slot ledger.Slot, counters ledger.Counters, created bool) (ledge
 	if created {
 		status = http.StatusCreated
 	}
-	body, err := json.Marshal(slotOf(slot, counters))
+	body, err := json.Marshal(slotOf(slot, counters), json.Deterministic(true))
 	return ledger.Response{Status: status, Body: body}, err
 }
 

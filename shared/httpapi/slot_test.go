@@ -96,6 +96,18 @@ func TestPatchIsRepeatable(t *testing.T) {
 	f.balanced()
 }
 
+// A reader compares two answers byte by byte, so the same slot has the same bytes.
+func TestTheSameSlotHasTheSameBytes(t *testing.T) {
+	f := newFixture(t)
+	f.define("S", 5, `"attributes":{"a":"1","b":"2","c":"3","d":"4","e":"5","f":"6"}`)
+	first := f.get("/v1/slots/S", "", catalog())
+	for range 20 {
+		if again := f.get("/v1/slots/S", "", catalog()); again.body != first.body {
+			t.Fatalf("%s\nand then\n%s", first.body, again.body)
+		}
+	}
+}
+
 func TestSlotRefusals(t *testing.T) {
 	f := newFixture(t)
 	replaced := func(old, replacement string) string { return strings.Replace(definition, old, replacement, 1) }
