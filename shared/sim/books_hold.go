@@ -66,7 +66,7 @@ func (b *books) checkNewHold(c commit, hold ledger.Hold, by *request) {
 		w.violated("P5", "%s made %s and nobody asked for it", c.by, hold.ID)
 		return
 	}
-	if other, twice := b.effects[by.idempotency()]; twice && !b.forgotten(by, other) {
+	if other, twice := b.effects[by.idempotency()]; twice && !b.forgotten(other) {
 		w.violated("P6", "%s made %s under a key that had made %s", c.by, hold.ID, other)
 	}
 	b.effects[by.idempotency()] = hold.ID
@@ -82,7 +82,7 @@ func (b *books) checkNewHold(c commit, hold ledger.Hold, by *request) {
 
 // forgotten reports whether the key of an earlier hold may be used again: by the clock
 // of any instance.
-func (b *books) forgotten(by *request, earlier ledger.HoldID) bool {
+func (b *books) forgotten(earlier ledger.HoldID) bool {
 	age := b.world.kernel.now.Sub(b.holds[earlier].createdAt)
 	return age >= ledger.IdempotencyRetainFor-2*clockJumpMax-time.Minute
 }

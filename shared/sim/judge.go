@@ -259,8 +259,9 @@ func (w *world) allShort(r *request, t *try, a answer) bool {
 // takenBy is what the same request, carried out by another call, had taken of a slot at
 // a time.
 func (w *world) takenBy(r *request, id ledger.SlotID, at time.Time) ledger.Units {
-	hold := w.books.holds[w.books.effects[r.idempotency()]]
-	if hold == nil || !sameRequest(hold.by, r) || at.Before(hold.createdAt) {
+	made := w.books.effects[r.idempotency()]
+	hold := w.books.holds[made]
+	if hold == nil || !sameRequest(hold.by, r) || at.Before(hold.createdAt) || w.books.forgotten(made) {
 		return 0
 	}
 	if s := hold.now.Status; (s == ledger.StatusCanceled || s == ledger.StatusExpired) && !at.Before(hold.endedAt) {

@@ -81,6 +81,9 @@ const (
 	PlansOfOneHistory = 60
 	// workloadFor is the time in which they plan them.
 	workloadFor = 4 * time.Minute
+	// rushFor is how long those take to come who all want the same at once. It is about
+	// the time of two calls of the database, so that their transactions meet.
+	rushFor = 20 * time.Millisecond
 	// lateRepeatAfter is when some clients come back after their key is forgotten.
 	lateRepeatAfter = ledger.IdempotencyRetainFor + time.Hour
 )
@@ -156,6 +159,9 @@ func (w *workload) drawCreate(d *dice, p *plan, creates []plan) {
 	for range 1 + d.IntN(len(w.slots)) {
 		p.lines = append(p.lines, wish{pick(d, w.slots).id, ledger.Units(1 + d.IntN(2))})
 	}
+	if len(creates) > 0 && d.chance(3) {
+		p.at = pick(d, creates).at + d.between(0, rushFor)
+	}
 	if len(creates) > 0 && d.chance(5) {
 		// The same key again: by the same client with the same or another request, or by
 		// another client, whose key is another.
@@ -201,6 +207,9 @@ func (w *workload) drawFollowUp(d *dice, p *plan, create plan) {
 
 func (w *workload) drawEdit(d *dice, p *plan) {
 	p.client, p.slot = "catalog", pick(d, w.slots).id
+	if creates := w.creates(); len(creates) > 0 && d.chance(3) {
+		p.at = pick(d, creates).at + d.between(0, rushFor)
+	}
 	switch d.IntN(4) {
 	case 0, 1:
 		p.kind, p.delta = askCapacity, pick(d, []int64{-2, -1, 1, 2, 3})
