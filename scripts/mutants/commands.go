@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 const (
 	commandsCommands   = "shared/commands/commands.go"
 	commandsHoldCreate = "shared/commands/hold_create.go"
@@ -8,6 +10,11 @@ const (
 )
 
 func commandsMutants() []mutant {
+	return slices.Concat(commandsRepeatMutants(), commandsAnswerMutants())
+}
+
+// commandsRepeatMutants mistake what may be done again.
+func commandsRepeatMutants() []mutant {
 	return []mutant{
 		{
 			name:  "commands without a record",
@@ -37,6 +44,12 @@ func commandsMutants() []mutant {
 			},
 			harm: "a write whose answer was lost is not recognised, and is made again as another one",
 		},
+	}
+}
+
+// commandsAnswerMutants tell the caller what is not so.
+func commandsAnswerMutants() []mutant {
+	return []mutant{
 		{
 			name:  "sold out on one shard's word",
 			edits: []edit{{commandsHoldCreate, "if slot.Terms.Shards == 1 && !contended {", "if !contended {"}},
@@ -46,6 +59,7 @@ func commandsMutants() []mutant {
 			name:  "sold out on a read that is not of one moment",
 			edits: []edit{{commandsHoldCreate, "h.commands.store.StockAtOneMoment(ctx, slot)", "h.commands.store.Stock(ctx, []ledger.Slot{slot})"}},
 			harm:  "a unit that moves between two shards is seen in neither, and a buyer is turned away",
+			tests: []string{"./shared/commands"},
 		},
 		{
 			name: "a conflict is told as sold out",

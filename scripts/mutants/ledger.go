@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 const (
 	ledgerHold        = "shared/ledger/hold.go"
 	ledgerChange      = "shared/ledger/change.go"
@@ -10,6 +12,11 @@ const (
 )
 
 func ledgerMutants() []mutant {
+	return slices.Concat(ledgerTimeMutants(), ledgerEndMutants(), ledgerPromiseMutants(), ledgerSlotMutants(), ledgerKeyMutants())
+}
+
+// ledgerTimeMutants mistake when a hold is over.
+func ledgerTimeMutants() []mutant {
 	return []mutant{
 		{
 			name: "confirm an overdue hold",
@@ -36,6 +43,12 @@ func ledgerMutants() []mutant {
 			},
 			harm: "a user who still sees a running countdown has lost the seats",
 		},
+	}
+}
+
+// ledgerEndMutants end a hold in a wrong way.
+func ledgerEndMutants() []mutant {
+	return []mutant{
 		{
 			name: "expire a hold that has ended",
 			edits: []edit{
@@ -77,6 +90,12 @@ func ledgerMutants() []mutant {
 			edits: []edit{{ledgerHold, "out = append(out, Movement{l.Slot, a.Shard, from, to, a.Quantity})", "to0 := Movement{l.Slot, a.Shard, from, to, a.Quantity}\n		if from == BucketHeld {\n			to0.Shard = 0\n		}\n		out = append(out, to0)"}},
 			harm:  "the counters of two shards no longer fit their holds, and one of them sticks",
 		},
+	}
+}
+
+// ledgerPromiseMutants promise, or tell of, something else than what is taken.
+func ledgerPromiseMutants() []mutant {
+	return []mutant{
 		{
 			name: "promise more than is taken",
 			edits: []edit{
@@ -122,6 +141,12 @@ func ledgerMutants() []mutant {
 			harm:  "a slot is blocked for longer than its owner allows",
 			tests: []string{"./shared/ledger"},
 		},
+	}
+}
+
+// ledgerSlotMutants change a slot in a wrong way.
+func ledgerSlotMutants() []mutant {
+	return []mutant{
 		{
 			name:  "terms reach one shard only",
 			edits: []edit{{ledgerChange, "for shard := range terms.Shards {", "for shard := range 1 {"}},
@@ -138,6 +163,12 @@ func ledgerMutants() []mutant {
 			harm:  "consumers cannot tell an old price from a new one",
 			tests: []string{"./shared/ledger"},
 		},
+	}
+}
+
+// ledgerKeyMutants mix up idempotency keys.
+func ledgerKeyMutants() []mutant {
+	return []mutant{
 		{
 			name:  "keys without an owner",
 			edits: []edit{{ledgerIdempotency, "[]string{string(owner), string(command), string(key)}", "[]string{string(owner[:0]), string(command), string(key)}"}},

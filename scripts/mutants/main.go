@@ -62,11 +62,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "the first seed")
 	flag.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "mutants tried at once")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, runMax)
-	defer cancel()
-	good, err := run(ctx, os.Stdout, o)
+	good, err := run(os.Stdout, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
@@ -78,7 +74,11 @@ func main() {
 
 // run tries the mutants and prints what became of them. It reports whether all were
 // killed, and early enough.
-func run(ctx context.Context, out io.Writer, o options) (bool, error) {
+func run(out io.Writer, o options) (bool, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, runMax)
+	defer cancel()
 	chosen := mutants()
 	if o.only != "" {
 		chosen = slices.DeleteFunc(chosen, func(m mutant) bool { return m.name != o.only })
