@@ -1,0 +1,65 @@
+package localrun_test
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"testing"
+
+	"holdfast/scripts/internal/localrun"
+	"holdfast/shared/topology"
+)
+
+// What each function really calls is what its role allows: nothing is missing, and nothing
+// is granted that is not used. The calls are those that its binary makes while all of its
+// work is done once.
+func TestCallsAreTheGrants(t *testing.T) {
+	w := newWorld(t)
+	w.everyKind()
+	slot, owner := w.slot(1, shortHold), w.owner()
+	hold := w.mustHold(owner, slot, 1)
+	w.ask(w.owner(), slot, 1).wantProblem(http.StatusConflict, "insufficient_stock")
+	operator := w.caller("olga", topology.ScopeOperate)
+	for _, read := range []struct {
+		caller *localrun.Caller
+		path   string
+	}{
+		{owner, "/v1/availability?slot_ids=" + slot},
+		{owner, "/v1/availability?resource_type=test&resource_id=" + slot},
+		{operator, "/v1/slots/" + slot},
+		{owner, "/v1/holds"},
+		{owner, "/v1/holds/" + hold},
+	} {
+		w.do(read.caller, localrun.Request{Method: http.MethodGet, Path: read.path}).want(http.StatusOK)
+	}
+	w.untilOver(hold)
+	w.sweep()
+	w.untilPublished()
+	for _, function := range topology.Functions() {
+		var want []granted
+		for _, grant := range function.Grants {
+			if grant.Caller != topology.CallerCode {
+				continue
+			}
+			for _, action := range grant.Actions {
+				want = append(want, granted{grant.Resource, action})
+			}
+		}
+		got := w.observer.called(function.Name)
+		for _, call := range []*[]granted{&got, &want} {
+			slices.SortFunc(*call, func(a, b granted) int {
+				return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.action, b.action))
+			})
+		}
+		for _, call := range got {
+			if !slices.Contains(want, call) {
+				t.Errorf("%s calls %s on the %s, which its role does not allow", function.Name, call.action, call.resource)
+			}
+		}
+		for _, call := range want {
+			if !slices.Contains(got, call) {
+				t.Errorf("%s never calls %s on the %s, which its role allows", function.Name, call.action, call.resource)
+			}
+		}
+	}
+}
