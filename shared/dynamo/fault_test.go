@@ -37,16 +37,21 @@ const soldSlot ledger.SlotID = "S-1"
 
 func newCounter(t *testing.T, capacity ledger.Units) *counter {
 	t.Helper()
+	c := newCounterWithoutSlot(t)
+	if _, err := c.putSlot(capacity); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func newCounterWithoutSlot(t *testing.T) *counter {
+	t.Helper()
 	client, table := dynamotest.NewTable(t)
 	faults := dynamotest.NewFaults(t, client)
 	clock := systemtest.NewClock(time.Date(2026, 9, 1, 10, 0, 0, 0, time.UTC))
 	random := systemtest.NewRandom(1)
 	store := dynamo.NewStore(faults, table, clock, random)
-	c := &counter{t: t, faults: faults, clock: clock, store: store, commands: commands.New(store, clock, random)}
-	if _, err := c.putSlot(capacity); err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return &counter{t: t, faults: faults, clock: clock, store: store, commands: commands.New(store, clock, random)}
 }
 
 func (c *counter) putSlot(capacity ledger.Units) (commands.Answer, error) {
@@ -228,7 +233,21 @@ func TestCaseG6_LostAnswer(t *testing.T) {
 		c.wantStock(4, 1, 0)
 		c.wantBooksBalanced(ledger.HoldID(answer.Response.Body))
 	})
-	t.Run("slot", func(t *testing.T) {
+	t.Run("new slot", func(t *testing.T) {
+		c := newCounterWithoutSlot(t)
+		c.faults.LoseAnswer(dynamotest.TransactWriteItems, 1)
+		answer, err := c.putSlot(5)
+		wantCode(t, err, "")
+		if answer.Response.Status != 201 || string(answer.Response.Body) != string(soldSlot) {
+			t.Errorf("answer %d %q, want 201 %q", answer.Response.Status, answer.Response.Body, soldSlot)
+		}
+		c.wantStock(5, 0, 0)
+		events, err := c.store.SlotEvents(ctx, soldSlot)
+		if err != nil || len(events) != 1 {
+			t.Errorf("%d events (%v), want 1", len(events), err)
+		}
+	})
+	t.Run("changed slot", func(t *testing.T) {
 		c := newCounter(t, 5)
 		c.faults.LoseAnswer(dynamotest.TransactWriteItems, 1)
 		answer, err := c.putSlot(6)
