@@ -25,6 +25,11 @@ func (s *System) startEngine(ctx context.Context) error {
 			return err
 		}
 	}
+	if s.options.Fresh {
+		if err := s.folder.removeTable(); err != nil {
+			return err
+		}
+	}
 	var err error
 	if s.engineLog, err = s.openLog("engine"); err != nil {
 		return err

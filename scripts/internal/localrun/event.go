@@ -40,6 +40,10 @@ type eventLog struct {
 	again  int
 }
 
+func newEventLog(file io.Writer) *eventLog {
+	return &eventLog{file: file, known: make(map[ledger.EventID]struct{})}
+}
+
 func (s *System) startCloud(ctx context.Context) error {
 	log, err := s.openLog("cloud")
 	if err != nil {
@@ -73,17 +77,19 @@ func (s *System) startConsumer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.events = &eventLog{file: file, known: make(map[ledger.EventID]struct{})}
+	s.events = newEventLog(file)
 	s.start(func(ctx context.Context) { s.cloud.Consume(ctx, queue, s.log, s.events.receive) })
 	return nil
 }
 
 // Events returns the events that came out of the bus, each once, in the order of their
 // arrival, and how many came again. The caller owns the result.
-func (s *System) Events() (events []Event, again int) {
-	s.events.mu.Lock()
-	defer s.events.mu.Unlock()
-	return slices.Clone(s.events.events), s.events.again
+func (s *System) Events() (events []Event, again int) { return s.events.all() }
+
+func (l *eventLog) all() (events []Event, again int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.events), l.again
 }
 
 // receive remembers the event in a message's body, and writes it into the log.

@@ -1,12 +1,15 @@
 package localrun_test
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"testing"
 
 	"holdfast/scripts/internal/localrun"
 	"holdfast/shared/ledger"
+	"holdfast/shared/topology"
 )
 
 // eventsOf returns the types of the hold's events that came out of the bus, in the order of
@@ -47,6 +50,58 @@ func TestCaseA4_StockDoesNotWaitForTheStream(t *testing.T) {
 	_, repeats := w.system.Events()
 	if got, want := w.eventsOf(hold), []ledger.EventType{ledger.EventHoldCreated}; !slices.Equal(got, want) || repeats != repeatsBefore {
 		t.Errorf("events %v and %d repeats, want %v and %d", got, repeats, want, repeatsBefore)
+	}
+}
+
+// Case I4: one event was handled twice under two envelope ids. The bus takes an event and its
+// answer gets lost, so it is published again; a consumer counts it once, by its own id.
+func TestCaseI4_PublishedTwiceCountsOnce(t *testing.T) {
+	w := newWorld(t)
+	w.untilPublished()
+	_, before := w.system.Events()
+	end := w.observer.inject(topology.FunctionOutbox, loseFirstAnswer(func(target string) bool { return target == "AWSEvents.PutEvents" }))
+	defer end()
+	slot := w.slot(1, "")
+	w.until("the event has come again", func() bool {
+		_, again := w.system.Events()
+		return again > before
+	})
+	w.untilPublished()
+	all, again := w.system.Events()
+	all = slices.DeleteFunc(all, func(e localrun.Event) bool { return string(e.Slot) != slot })
+	if len(all) != 1 || again != before+1 {
+		t.Errorf("events %v, %d of them again; want one that came twice", all, again-before)
+	}
+}
+
+// A consumer that runs for long forgets the oldest events and goes on.
+func TestRememberedEventsAreBounded(t *testing.T) {
+	log := localrun.NewEventLog(io.Discard)
+	receive := func(n int) {
+		t.Helper()
+		body := fmt.Sprintf(`{"id":"envelope","detail":{"event_id":"event_%d","type":"hold.created","version":1,"hold":{"hold_id":"hold_1"}}}`, n)
+		if err := log.Receive(t.Context(), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range localrun.EventsMax {
+		receive(n)
+	}
+	receive(0) // is known
+	receive(localrun.EventsMax)
+	all, again := log.All()
+	if len(all) != localrun.EventsMax || all[0].ID != "event_1" || again != 1 {
+		t.Errorf("%d events, the first one %s, %d again", len(all), all[0].ID, again)
+	}
+}
+
+// What is no event of the ledger is given back to the queue, whose dead letters show it.
+func TestWrongMessagesAreRefused(t *testing.T) {
+	log := localrun.NewEventLog(io.Discard)
+	for _, body := range []string{``, `[]`, `{"id":"1","detail":"text"}`, `{"id":"1","detail":{}}`} {
+		if err := log.Receive(t.Context(), body); err == nil {
+			t.Errorf("%q is accepted", body)
+		}
 	}
 }
 

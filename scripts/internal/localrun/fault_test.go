@@ -17,12 +17,12 @@ import (
 // isTransaction tells a call that writes.
 func isTransaction(target string) bool { return strings.HasSuffix(target, ".TransactWriteItems") }
 
-// loseFirstAnswer lets the first transaction be applied and loses its answer.
-func loseFirstAnswer() fault {
+// loseFirstAnswer lets the first call of a kind be carried out and loses its answer.
+func loseFirstAnswer(isOfKind func(target string) bool) fault {
 	var once sync.Once
 	return func(target string, forward func()) (isLost bool) {
 		forward()
-		if isTransaction(target) {
+		if isOfKind(target) {
 			once.Do(func() { isLost = true })
 		}
 		return isLost
@@ -33,13 +33,13 @@ func loseFirstAnswer() fault {
 func TestCaseG6_LostAnswer(t *testing.T) {
 	w := newWorld(t)
 	slot, owner := w.slot(10, ""), w.owner()
-	end := w.observer.inject(topology.FunctionAPI, loseFirstAnswer())
+	end := w.observer.inject(topology.FunctionAPI, loseFirstAnswer(isTransaction))
 	defer end()
 	hold := w.ask(owner, slot, 1).want(http.StatusCreated).text("hold_id")
 	w.hold(hold)
 	w.wantCounters(slot, counters{Available: 9, Held: 1, Capacity: 10})
 	end()
-	end = w.observer.inject(topology.FunctionAPI, loseFirstAnswer())
+	end = w.observer.inject(topology.FunctionAPI, loseFirstAnswer(isTransaction))
 	defer end()
 	w.wantCounters(w.slot(5, ""), counters{Available: 5, Capacity: 5})
 }

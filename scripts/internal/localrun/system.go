@@ -138,12 +138,7 @@ func (s *System) openFolder(context.Context) error {
 	s.folder = opened
 	s.onClose(opened.close)
 	if opened.isScratch {
-		s.Table = tableName + "-" + filepath.Base(opened.path)
-	}
-	if s.options.Fresh {
-		if err := opened.removeTable(); err != nil {
-			return err
-		}
+		s.Table = filepath.Base(opened.path) // a name of its own, on an engine that others may use
 	}
 	log, err := s.openLog("local")
 	if err != nil {
