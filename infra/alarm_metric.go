@@ -54,8 +54,8 @@ func metricAlarms(chosen stage) []alarm {
 		above("ExpiryTruncated", metric(telemetry.MetricExpiryTruncated, "Sum", minutePeriod), 0, repeatedPeriods,
 			"Sweeps run out of time with work left: holds end faster than they are released. "+
 				"Look at the lag, at the duration of the expiry function, and at throttling of the table."),
-		above("OutboxUndecodable", metric(telemetry.MetricOutboxUndecodable, "Sum", trafficPeriod), 0, 1,
-			"The stream has a record that is not an event that can be read, and it holds up the records after it. "+
+		above("OutboxSetAside", metric(telemetry.MetricOutboxSetAside, "Sum", trafficPeriod), 0, 1,
+			"An event can't be published as it is: it is unreadable, too large, or refused for good. It stays in the unpublished index. "+
 				"Look at the log of the outbox function for the item, and at what was deployed last."),
 		above("OutboxFailed", metric(telemetry.MetricOutboxFailed, "Sum", minutePeriod), 0, repeatedPeriods,
 			"Batches of events are handed back again and again: nothing is lost yet, but consumers hear late. "+
@@ -66,5 +66,8 @@ func metricAlarms(chosen stage) []alarm {
 		above("OutboxLag", metric(telemetry.MetricOutboxLagSecondsMax, "Maximum", minutePeriod), publishLagMax.Seconds(), repeatedPeriods,
 			fmt.Sprintf("Events are published more than %.0f seconds after what they tell. "+
 				"Look at the iterator age and the errors of the outbox function.", publishLagMax.Seconds())),
+		above("ApiInternalFaults", metric(telemetry.MetricAPIInternalFaults, "Sum", minutePeriod), 0, 1,
+			"A request was answered 500 as a fault of ours. Waiting does not heal it: it is a mistake in the code or its deployment. "+
+				"Look at the log of the api function for the request ids and the errors, and at what was deployed last."),
 	}
 }

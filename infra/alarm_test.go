@@ -35,6 +35,21 @@ func TestCaseB1_ExpiryLagAndSilenceRing(t *testing.T) {
 	})
 }
 
+// Case G1: a transaction that was cancelled for a reason that is a fault of ours was
+// answered, and nobody heard of it. One such answer in a minute rings.
+func TestCaseG1_OneInternalFaultRings(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		a := s.mustResource(t, "AWS::CloudWatch::Alarm", "ApiInternalFaults")
+		for property, value := range map[string]any{
+			"Namespace": telemetry.Namespace, "MetricName": string(telemetry.MetricAPIInternalFaults), "Statistic": "Sum",
+			"ComparisonOperator": "GreaterThanThreshold", "Threshold": 0, "Period": 60,
+			"EvaluationPeriods": 1, "DatapointsToAlarm": 1, "TreatMissingData": "notBreaching",
+		} {
+			mustBe(t, property, a.at(property), value)
+		}
+	})
+}
+
 func TestEveryAlarmSaysWhatItMeansAndReachesSomebody(t *testing.T) {
 	const descriptionCharactersMin = 60
 	eachStage(t, func(t *testing.T, s synthesis) {
@@ -53,8 +68,8 @@ func TestEveryAlarmSaysWhatItMeansAndReachesSomebody(t *testing.T) {
 
 func TestEveryFunctionQueueAndRouteIsWatched(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		want := []string{"ApiServerErrors", "ExpiryHeartbeat", "ExpiryLag", "ExpiryFailed", "ExpiryTruncated",
-			"OutboxUndecodable", "OutboxFailed", "OutboxTruncated", "OutboxLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting"}
+		want := []string{"ApiServerErrors", "ApiInternalFaults", "ExpiryHeartbeat", "ExpiryLag", "ExpiryFailed", "ExpiryTruncated",
+			"OutboxSetAside", "OutboxFailed", "OutboxTruncated", "OutboxLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting"}
 		for _, f := range topology.Functions() {
 			id := constructID(string(f.Name))
 			want = append(want, id+"Errors", id+"Throttles", id+"Slow")

@@ -129,16 +129,18 @@ type delivery struct {
 	*Relay
 	stopAt time.Time
 
-	published, failed, undecodable, truncated int
-	lagMax                                    time.Duration
+	published, failed, aside, truncated int
+	lagMax                              time.Duration
 }
 
-// publish publishes and marks records until one fails, and returns its index, or -1.
+// publish publishes and marks records until one fails that may succeed later, and returns
+// its index, or -1.
 func (d *delivery) publish(ctx context.Context, records []record) int {
 	for done := 0; done < len(records); {
 		if first := records[done]; first.err != nil {
-			d.reportFailure(ctx, first, first.err)
-			return done
+			d.setAside(ctx, first, first.err)
+			done++
+			continue
 		}
 		if d.late(ctx) {
 			d.truncated = 1
@@ -152,6 +154,10 @@ func (d *delivery) publish(ctx context.Context, records []record) int {
 		firstFailed := -1
 		for i, err := range failures {
 			if err == nil {
+				continue
+			}
+			if permanent(err) {
+				d.setAside(ctx, call[i], err)
 				continue
 			}
 			d.reportFailure(ctx, call[i], err)
@@ -191,11 +197,18 @@ func (d *delivery) late(ctx context.Context) bool {
 	return ctx.Err() != nil || !d.ports.Clock.Now().Before(d.stopAt)
 }
 
+// setAside passes over a record that no retry can publish. It is not lost: its event is
+// in the table, unmarked, and so in the unpublished index. Handing it back instead would
+// hold up every event behind it for as long as the stream tries.
+func (d *delivery) setAside(ctx context.Context, r record, err error) {
+	d.aside++
+	d.ports.Logger.ErrorContext(ctx, "an event can't be published as it is; it stays in the unpublished index",
+		slog.String("sequence_number", r.sequenceNumber), slog.String("item", r.item),
+		slog.String(telemetry.KeyEventID, string(r.event.ID)), slog.Any("error", err))
+}
+
 func (d *delivery) reportFailure(ctx context.Context, r record, err error) {
 	d.failed++
-	if errors.Is(err, errUndecodable) {
-		d.undecodable++
-	}
 	d.ports.Logger.ErrorContext(ctx, "an event could not be published; it comes again",
 		slog.String("sequence_number", r.sequenceNumber), slog.String("item", r.item),
 		slog.String(telemetry.KeyEventID, string(r.event.ID)), slog.Any("error", err))
@@ -205,7 +218,7 @@ func (d *delivery) measurements() []telemetry.Measurement {
 	out := []telemetry.Measurement{
 		telemetry.Count(telemetry.MetricOutboxPublished, d.published),
 		telemetry.Count(telemetry.MetricOutboxFailed, d.failed),
-		telemetry.Count(telemetry.MetricOutboxUndecodable, d.undecodable),
+		telemetry.Count(telemetry.MetricOutboxSetAside, d.aside),
 		telemetry.Count(telemetry.MetricOutboxTruncated, d.truncated),
 	}
 	if d.published > 0 {

@@ -14,7 +14,7 @@ import (
 
 const (
 	// AttemptsMax bounds how often an entry is sent in one run. A longer outage is for
-	// the stream's own retries, which last for hours.
+	// the stream's own retries, which the topology bounds by the record's age.
 	AttemptsMax = 5
 	// pauseUnit is the bound of the random pause before the second attempt; it doubles
 	// with every further one, up to pauseMax.

@@ -61,10 +61,11 @@ func TestCaseI3_CallsAreCutByCountAndBytes(t *testing.T) {
 				list = append(list, sized(fmt.Sprintf("small-%02d", i), "x", 1<<10))
 			}
 			list = append(list, exactly(t, "too-large", "x", limit+1), exactly(t, "korean", "한", limit-1), exactly(t, "just-fits", "x", limit))
-			batch := w.batch(list...)
-			givenUp := w.deliver(w.relay(w.ports()), batch, 0)
-			if want := batch.Records[14].Change.SequenceNumber; !slices.Equal(givenUp, []string{want}) {
-				t.Errorf("given up %v, want the one that is too large, %s", givenUp, want)
+			if failed := mustHandle(context.Background(), t, w.relay(w.ports()), w.batch(list...)); failed != nil {
+				t.Errorf("handed back %v", failed)
+			}
+			if aside := w.reported()["set_aside"]; aside != 1 || slices.Contains(w.marker.marked, "event_too-large") {
+				t.Errorf("%v set aside, marked %v; want the one that is too large set aside, unmarked", aside, w.marker.marked)
 			}
 			sent := slices.DeleteFunc(ids(list), func(id ledger.EventID) bool { return id == "event_too-large" })
 			if got := w.delivered(); !slices.Equal(got, sent) {

@@ -41,10 +41,14 @@ const (
 const (
 	MetricOutboxPublished     MetricName = "outbox_published"
 	MetricOutboxFailed        MetricName = "outbox_failed"
-	MetricOutboxUndecodable   MetricName = "outbox_undecodable"
+	MetricOutboxSetAside      MetricName = "outbox_set_aside"
 	MetricOutboxTruncated     MetricName = "outbox_truncated"
 	MetricOutboxLagSecondsMax MetricName = "outbox_lag_seconds_max"
 )
+
+// The metrics of the HTTP API. They are reported only when there is something to report,
+// because a line for each request would cost more than the requests.
+const MetricAPIInternalFaults MetricName = "api_internal_faults"
 
 // Metric is what there is to know about a metric.
 type Metric struct {
@@ -65,9 +69,10 @@ func Metrics() []Metric {
 		{MetricExpiryRemainingMin, UnitCount, "Due entries that a truncated sweep had read and left behind; there may be more."},
 		{MetricOutboxPublished, UnitCount, "Events that the bus accepted and that were marked as published."},
 		{MetricOutboxFailed, UnitCount, "Stream records that could not be read, published or marked; each comes again."},
-		{MetricOutboxUndecodable, UnitCount, "Stream records that are not an event that can be read; each blocks the records after it until it is isolated."},
+		{MetricOutboxSetAside, UnitCount, "Events that no retry can publish: unreadable, too large, or refused for good. Each stays in the unpublished index for a person to look at."},
 		{MetricOutboxTruncated, UnitCount, "Batches whose time ended before all was published; the rest comes again."},
 		{MetricOutboxLagSecondsMax, UnitSeconds, "The longest time from an event's transition to its publication, in one batch."},
+		{MetricAPIInternalFaults, UnitCount, "Requests that ended in a fault of ours, which the caller was told as the code internal. Left out when there was none."},
 	}
 }
 

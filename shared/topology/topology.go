@@ -142,6 +142,10 @@ const (
 	DatabaseBudget = 8 * time.Second
 )
 
+// streamRetriesMax is the most that an event source mapping takes.
+// https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-params.html
+const streamRetriesMax = 10_000
+
 // Functions returns every function of Holdfast, in a fixed order. The caller owns
 // the result.
 func Functions() []Function {
@@ -197,9 +201,12 @@ func Functions() []Function {
 				{ResourceOutboxFailures, CallerPlatform, []string{"sqs:SendMessage"}},
 			},
 			Stream: &StreamTrigger{
-				BatchRecordsMax:      100,
-				BatchWindow:          0,
-				Retries:              10,
+				BatchRecordsMax: 100,
+				BatchWindow:     0,
+				// The record's age is the bound: when the bus is down for hours, a batch must
+				// outlast it, and quick failures would use up few retries in seconds. What can
+				// never be published does not come back here, so it holds nobody up.
+				Retries:              streamRetriesMax,
 				RecordAgeMax:         6 * time.Hour,
 				ParallelBatches:      2,
 				FailureDestination:   ResourceOutboxFailures,
