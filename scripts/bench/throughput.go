@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,6 +25,7 @@ var floors = []struct {
 func (b *bench) measureThroughput(ctx context.Context, out io.Writer, holds, rounds int) error {
 	fmt.Fprintf(out, "holds per second, %d rounds of %d holds each, median (lowest to highest)\n", rounds, holds)
 	fmt.Fprintf(out, "%8s %28s %28s %20s %6s\n", "callers", "handler", "bare transaction", "handler/bare", "floor")
+	var below []error
 	for _, floor := range floors {
 		var handler, bare, ratios []float64
 		for round := range rounds {
@@ -40,8 +42,11 @@ func (b *bench) measureThroughput(ctx context.Context, out io.Writer, holds, rou
 			handler, bare, ratios = append(handler, h), append(bare, t), append(ratios, h/t)
 		}
 		fmt.Fprintf(out, "%8d %28s %28s %20s %6.2f\n", floor.callers, spread(handler, "%.0f"), spread(bare, "%.0f"), spread(ratios, "%.2f"), floor.ratio)
+		if median := middle(ratios); median < floor.ratio {
+			below = append(below, fmt.Errorf("at %d callers the handler does %.2f of the bare transaction, less than %.2f", floor.callers, median, floor.ratio))
+		}
 	}
-	return nil
+	return errors.Join(below...)
 }
 
 // prepareRound makes what a round sends, outside its time: events for the handler, and
@@ -128,9 +133,15 @@ func perSecond(n, callers int, call func(int) error) (float64, error) {
 	return float64(n) / elapsed.Seconds(), nil
 }
 
+// middle is the median.
+func middle(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
 // spread writes the median, the lowest and the highest.
 func spread(values []float64, format string) string {
 	sorted := slices.Sorted(slices.Values(values))
 	one := func(v float64) string { return fmt.Sprintf(format, v) }
-	return fmt.Sprintf("%s (%s to %s)", one(sorted[len(sorted)/2]), one(sorted[0]), one(sorted[len(sorted)-1]))
+	return fmt.Sprintf("%s (%s to %s)", one(middle(values)), one(sorted[0]), one(sorted[len(sorted)-1]))
 }
