@@ -60,7 +60,7 @@ func (s *System) launchEngine(ctx context.Context, port int) (*engine.Engine, er
 		isWanted := s.engine == started
 		s.mu.Unlock()
 		if isWanted {
-			s.fail(errors.New("the DynamoDB engine has ended; its log says why"))
+			s.fail(fmt.Errorf("the DynamoDB engine has ended; its log in %s may say why", s.LogFolder()))
 		}
 	}()
 	return started, nil

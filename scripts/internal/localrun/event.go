@@ -3,7 +3,6 @@ package localrun
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -56,7 +55,7 @@ func (s *System) startCloud(ctx context.Context) error {
 	s.start(func(ctx context.Context) {
 		select {
 		case <-s.cloud.Ended():
-			s.fail(errors.New("the emulator of the event bus has ended; its log says why"))
+			s.fail(fmt.Errorf("the emulator of the event bus has ended; its log in %s may say why", s.LogFolder()))
 		case <-ctx.Done():
 		}
 	})
