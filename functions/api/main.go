@@ -49,10 +49,12 @@ func compose(ctx context.Context) (handler, error) {
 		}
 	})
 	clock, random := system.RealClock{}, system.RealRandom{}
+	source := telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionAPI)}
 	api, err := httpapi.New(httpapi.Options{
 		Store: dynamo.NewStore(client, c.TableName, clock, random), Clock: clock, Random: random,
 		OperatorGroup: c.OperatorGroup,
-		Logger:        telemetry.NewLogger(os.Stdout, telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionAPI)}),
+		Logger:        telemetry.NewLogger(os.Stdout, source),
+		Metrics:       telemetry.NewEmitter(os.Stdout, clock, source),
 	})
 	if err != nil {
 		return nil, err

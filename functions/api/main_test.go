@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,6 +73,51 @@ func TestTheWiringWorks(t *testing.T) {
 		t.Errorf("slot: %v", slot)
 	}
 	send(http.MethodPost, "/v1/holds", strings.Replace(body, `"quantity":3`, `"quantity":1`, 1), "holds", http.StatusUnprocessableEntity)
+}
+
+// Case G1: a fault of ours leaves a line that CloudWatch counts, and other answers none.
+func TestCaseG1_AFaultIsCounted(t *testing.T) {
+	out, err := os.Create(filepath.Join(t.TempDir(), "stdout"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout := os.Stdout
+	os.Stdout = out
+	t.Cleanup(func() {
+		os.Stdout = stdout
+		if err := out.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Setenv("HOLDFAST_STAGE", "local")
+	t.Setenv("HOLDFAST_TABLE_NAME", "holdfast")
+	t.Setenv("HOLDFAST_OPERATOR_GROUP", "ops")
+	t.Setenv("HOLDFAST_LOCAL_DYNAMODB_ENDPOINT", "http://127.0.0.1:1")
+	handle, err := compose(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		event  json.RawMessage
+		status int
+		faults int
+	}{
+		{event(t, http.MethodGet, "/v1/health", "", ""), http.StatusOK, 0},
+		{event(t, http.MethodGet, "/v1/slots/seat", "", "catalog"), http.StatusServiceUnavailable, 0},
+		{json.RawMessage(`"no event of a gateway"`), http.StatusInternalServerError, 1},
+	} {
+		response, err := handle(t.Context(), c.event)
+		if err != nil || response.StatusCode != c.status {
+			t.Errorf("%.60s: %d %s, %v; want %d", c.event, response.StatusCode, response.Body, err, c.status)
+		}
+		written, err := os.ReadFile(out.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(string(written), `"api_internal_faults":1`); got != c.faults {
+			t.Errorf("%.60s: %d faults are counted, want %d:\n%s", c.event, got, c.faults, written)
+		}
+	}
 }
 
 // When the database cannot be reached the answer is 503, and nothing hangs.

@@ -12,6 +12,7 @@ import (
 	"holdfast/shared/commands"
 	"holdfast/shared/ledger"
 	"holdfast/shared/system"
+	"holdfast/shared/telemetry"
 	"holdfast/shared/topology"
 )
 
@@ -24,8 +25,15 @@ type Options struct {
 	OperatorGroup string
 	// Logger gets one line for each request.
 	Logger *slog.Logger
+	// Metrics counts the faults of ours; nil counts nothing.
+	Metrics Metrics
 	// Contract may be one that is shared by several APIs; nil loads one.
 	Contract *Contract
+}
+
+// Metrics takes what is counted. A telemetry.Emitter is one.
+type Metrics interface {
+	Emit(properties telemetry.Properties, measurements ...telemetry.Measurement) error
 }
 
 // Contract is the OpenAPI document and what is prepared from it. Preparing takes longer
@@ -65,6 +73,7 @@ type API struct {
 	random        system.Random
 	operatorGroup string
 	logger        *slog.Logger
+	metrics       Metrics
 	contract      *Contract
 	router        *router
 	alternatives  *alternativesCache
@@ -86,7 +95,7 @@ func New(o Options) (*API, error) {
 	}
 	a := &API{
 		store: o.Store, commands: commands.New(o.Store, o.Clock, o.Random),
-		clock: o.Clock, random: o.Random, operatorGroup: o.OperatorGroup, logger: o.Logger,
+		clock: o.Clock, random: o.Random, operatorGroup: o.OperatorGroup, logger: o.Logger, metrics: o.Metrics,
 		contract: contract, alternatives: newAlternativesCache(),
 	}
 	if a.router, err = newRouter(a, contract); err != nil {
@@ -107,7 +116,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if x.caller.RequestID == "" {
 		x.caller.RequestID = ledger.NewRequestID(a.random.Bits128())
 	}
-	defer a.log(ctx, x)
+	defer a.report(ctx, x)
 	defer func() {
 		if cause := recover(); cause != nil {
 			x.fail(fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
@@ -134,6 +143,19 @@ func (a *API) GetHealth(_ http.ResponseWriter, r *http.Request) {
 // GetDocument answers with the contract.
 func (a *API) GetDocument(_ http.ResponseWriter, r *http.Request) {
 	exchangeOf(r).answer(http.StatusOK, a.contract.text)
+}
+
+// report tells of a request that has been answered: with its line in the log, and if it
+// ended in a fault of ours, with a count of one. Every such fault is a mistake in this
+// code or its deployment, so a single one is worth an alarm (case G1).
+func (a *API) report(ctx context.Context, x *exchange) {
+	if x.code == ledger.CodeInternal && a.metrics != nil {
+		if err := a.metrics.Emit(telemetry.Properties{telemetry.KeyRequestID: string(x.caller.RequestID)},
+			telemetry.Count(telemetry.MetricAPIInternalFaults, 1)); err != nil {
+			x.causes = append(x.causes, fmt.Errorf("count the fault: %w", err))
+		}
+	}
+	a.log(ctx, x)
 }
 
 // log writes the one line of a request. It has nothing of the headers, the query or the

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"testing"
 
+	"holdfast/shared/httpapi"
 	"holdfast/shared/ledger"
 	"holdfast/shared/ledger/memory"
 	"holdfast/shared/system"
@@ -19,6 +20,13 @@ type keepNothing struct{ *memory.Store }
 
 func (keepNothing) Commit(_ context.Context, c ledger.Change) error { return c.Validate() }
 
+func realOptions(store ledger.Store) httpapi.Options {
+	return httpapi.Options{
+		Store: store, Clock: system.RealClock{}, Random: system.RealRandom{}, OperatorGroup: operatorGroup,
+		Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
 // BenchmarkCreateHold measures what the handler itself costs for one create: the event
 // decoded, the request validated, the command carried out and the answer written, with
 // a store that costs next to nothing.
@@ -26,7 +34,7 @@ func BenchmarkCreateHold(b *testing.B) {
 	store := memory.New()
 	f := newFixtureOn(b, store)
 	f.define("seat", 1000)
-	api := mustAPI(b, keepNothing{store}, system.RealClock{}, system.RealRandom{}, slog.New(slog.DiscardHandler))
+	api := mustAPI(b, realOptions(keepNothing{store}))
 	events := make([]json.RawMessage, 1024)
 	for i := range events {
 		c := call{method: http.MethodPost, path: "/v1/holds", body: line("seat", 1), claims: owner("U"), headers: keyed(fmt.Sprintf("key-%d", i))}
@@ -45,6 +53,6 @@ func BenchmarkCreateHold(b *testing.B) {
 func BenchmarkNew(b *testing.B) {
 	store := memory.New()
 	for b.Loop() {
-		mustAPI(b, store, system.RealClock{}, system.RealRandom{}, slog.New(slog.DiscardHandler))
+		mustAPI(b, realOptions(store))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,7 +15,7 @@ import (
 	"holdfast/shared/httpapi"
 	"holdfast/shared/ledger"
 	"holdfast/shared/ledger/memory"
-	"holdfast/shared/system/systemtest"
+	"holdfast/shared/telemetry"
 	"holdfast/shared/topology"
 )
 
@@ -61,6 +60,26 @@ func (s *brokenStore) SlotsOfResource(ctx context.Context, t ledger.ResourceType
 	return s.Store.SlotsOfResource(ctx, t, id, from, to, page)
 }
 
+// faults adds up the faults of ours that were counted, each of which has to name its
+// request.
+func (f *fixture) faults() int {
+	f.t.Helper()
+	sum := 0
+	for text := range strings.Lines(f.metrics.String()) {
+		var line struct {
+			Faults    int    `json:"api_internal_faults"`
+			RequestID string `json:"request_id"`
+		}
+		if err := json.Unmarshal([]byte(text), &line); err != nil || line.Faults != 1 || line.RequestID == "" {
+			f.t.Errorf("a line of metrics is %s, %v", text, err)
+		}
+		sum += line.Faults
+	}
+	return sum
+}
+
+// Each fault has its answer. Those that are faults of ours are counted, which rings an
+// alarm (case G1), and no other answer costs a line of metrics.
 func TestFaultsOfTheStore(t *testing.T) {
 	faults := map[string]struct {
 		err    error
@@ -94,6 +113,9 @@ func TestFaultsOfTheStore(t *testing.T) {
 			if strings.Contains(fault.err.Error(), "marker-cause") && !strings.Contains(f.logs.String(), "marker-cause") {
 				t.Errorf("the cause is not logged: %s", f.logs.String())
 			}
+			if got, want := f.faults(), map[bool]int{true: 3}[fault.status == http.StatusInternalServerError]; got != want {
+				t.Errorf("%d faults of ours are counted, want %d:\n%s", got, want, f.metrics.String())
+			}
 			store.err = nil
 			f.counters("seat", 4, 1, 0, 5)
 			f.balanced()
@@ -113,6 +135,31 @@ func TestAPanicIsAFaultOfOurs(t *testing.T) {
 	}
 	store.panics = false
 	f.create(owner("U"), line("seat", 1), f.key()).want(http.StatusCreated)
+	if got := f.faults(); got != 1 {
+		t.Errorf("%d faults are counted for one panic", got)
+	}
+}
+
+// brokenMetrics takes no number.
+type brokenMetrics struct{}
+
+func (brokenMetrics) Emit(telemetry.Properties, ...telemetry.Measurement) error {
+	return errors.New("the pipe is broken")
+}
+
+// A fault that cannot be counted, or is counted by nobody, has the same answer.
+func TestFaultsAreAnsweredWithoutMetrics(t *testing.T) {
+	f := newFixtureOn(t, &brokenStore{Store: memory.New(), err: errors.New("on fire")})
+	options := f.options(f.store)
+	for name, metrics := range map[string]httpapi.Metrics{"none": nil, "broken": brokenMetrics{}} {
+		options.Metrics = metrics
+		f.api = mustAPI(t, options)
+		f.get("/v1/holds/hold_1", "", owner("U")).wantProblem(http.StatusInternalServerError, "internal")
+		if told := strings.Contains(f.logs.String(), "the pipe is broken"); told != (metrics != nil) {
+			t.Errorf("%s: the log says %s", name, f.logs.String())
+		}
+		f.logs.buffer.Reset()
+	}
 }
 
 // A shortage is told even when no alternatives can be looked up.
@@ -122,7 +169,7 @@ func TestNoAlternativesIsNoFault(t *testing.T) {
 	f.define("seat", 1)
 	broken := &onlySearch{brokenStore: store}
 	broken.err = errors.New("the index is away")
-	f.api = mustAPI(t, broken, f.clock, systemtest.NewRandom(3), slog.New(slog.NewJSONHandler(f.logs, nil)))
+	f.api = mustAPI(t, f.options(broken))
 	f.create(owner("U"), line("seat", 2), f.key()).wantProblem(http.StatusConflict, "insufficient_stock")
 	if !strings.Contains(f.logs.String(), "the index is away") {
 		t.Error("nobody learns that the index is away")

@@ -18,8 +18,8 @@ import (
 	"holdfast/shared/ledger"
 	"holdfast/shared/ledger/ledgertest"
 	"holdfast/shared/ledger/memory"
-	"holdfast/shared/system"
 	"holdfast/shared/system/systemtest"
+	"holdfast/shared/telemetry"
 )
 
 // noon is when every test begins.
@@ -35,6 +35,7 @@ type fixture struct {
 	api     *httpapi.API
 	sweeper *commands.Commands // carries out what has no route
 	logs    *lockedBuffer
+	metrics *lockedBuffer
 	mutex   sync.Mutex
 	slots   []ledger.SlotID
 	holds   []ledger.HoldID
@@ -63,17 +64,24 @@ func newFixture(t testing.TB) *fixture { return newFixtureOn(t, memory.New()) }
 
 func newFixtureOn(t testing.TB, store ledger.Store) *fixture {
 	t.Helper()
-	f := &fixture{t: t, store: store, clock: systemtest.NewClock(noon), logs: &lockedBuffer{}}
+	f := &fixture{t: t, store: store, clock: systemtest.NewClock(noon), logs: &lockedBuffer{}, metrics: &lockedBuffer{}}
 	f.sweeper = commands.New(store, f.clock, systemtest.NewRandom(11))
-	f.api = mustAPI(t, store, f.clock, systemtest.NewRandom(7), slog.New(slog.NewJSONHandler(f.logs, nil)))
+	f.api = mustAPI(t, f.options(store))
 	return f
 }
 
-func mustAPI(t testing.TB, store ledger.Store, clock system.Clock, random system.Random, logger *slog.Logger) *httpapi.API {
+// options are those of an API on store with the fixture's clock, log and metrics.
+func (f *fixture) options(store ledger.Store) httpapi.Options {
+	return httpapi.Options{
+		Store: store, Clock: f.clock, Random: systemtest.NewRandom(7), OperatorGroup: operatorGroup,
+		Logger:  slog.New(slog.NewJSONHandler(f.logs, nil)),
+		Metrics: telemetry.NewEmitter(f.metrics, f.clock, telemetry.Source{Stage: "local", Function: "api"}),
+	}
+}
+
+func mustAPI(t testing.TB, o httpapi.Options) *httpapi.API {
 	t.Helper()
-	api, err := httpapi.New(httpapi.Options{
-		Store: store, Clock: clock, Random: random, OperatorGroup: operatorGroup, Logger: logger,
-	})
+	api, err := httpapi.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func (a *API) refuseEvent(ctx context.Context, w http.ResponseWriter, cause erro
 	x := &exchange{writer: w, began: a.clock.Now(), route: "none"}
 	x.caller.RequestID = ledger.NewRequestID(a.random.Bits128())
 	x.fail(fmt.Errorf("read the event: %w", cause))
-	a.log(ctx, x)
+	a.report(ctx, x)
 }
 
 // request turns the event into a request. The path is already decoded, so it is used as
