@@ -46,8 +46,8 @@ const (
 	MetricOutboxLagSecondsMax MetricName = "outbox_lag_seconds_max"
 )
 
-// The metrics of the HTTP API. They are reported only when there is something to report,
-// because a line for each request would cost more than the requests.
+// MetricAPIInternalFaults is the metric of the HTTP API. It is reported only when there is
+// something to report, because a line for each request would cost more than the request.
 const MetricAPIInternalFaults MetricName = "api_internal_faults"
 
 // Metric is what there is to know about a metric.
