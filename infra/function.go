@@ -78,13 +78,13 @@ func newRole(stack awscdk.Stack, id string, f topology.Function, found resources
 		Resources: &[]*string{logs.LogGroupArn()},
 	}))
 	for _, grant := range f.Grants {
-		arns, err := found.arns(grant.Resource)
+		arn, err := found.arn(grant.Resource)
 		if err != nil {
 			return nil, err
 		}
 		role.AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 			Actions:   jsii.Strings(grant.Actions...),
-			Resources: arns,
+			Resources: &[]*string{arn},
 		}))
 	}
 	return role, nil

@@ -21,25 +21,25 @@ type resources struct {
 	queues map[topology.Resource]awssqs.Queue
 }
 
-// arns returns the exact ARNs of a resource, never one with a wildcard.
-func (r resources) arns(resource topology.Resource) (*[]*string, error) {
+// arn returns the exact ARN of a resource, never one with a wildcard.
+func (r resources) arn(resource topology.Resource) (*string, error) {
+	for _, index := range dynamo.TableSchema().Indexes {
+		if resource == topology.TableIndex(index.Name) {
+			return jsii.String(*r.table.TableArn() + "/index/" + index.Name), nil
+		}
+	}
 	switch resource {
 	case topology.ResourceTable:
-		return &[]*string{r.table.TableArn()}, nil
-	case topology.ResourceTableIndexes:
-		var indexes []*string
-		for _, index := range dynamo.TableSchema().Indexes {
-			indexes = append(indexes, jsii.String(*r.table.TableArn()+"/index/"+index.Name))
-		}
-		return &indexes, nil
+		return r.table.TableArn(), nil
 	case topology.ResourceTableStream:
-		return &[]*string{r.table.TableStreamArn()}, nil
+		return r.table.TableStreamArn(), nil
 	case topology.ResourceEventBus:
-		return &[]*string{r.bus.EventBusArn()}, nil
-	case topology.ResourceOutboxFailures, topology.ResourceScheduleFailures:
+		return r.bus.EventBusArn(), nil
+	case topology.ResourceOutboxFailures, topology.ResourceScheduleFailures,
+		topology.ResourceTableIndexDue, topology.ResourceTableIndexOwner, topology.ResourceTableIndexResource:
 	}
 	if queue, ok := r.queues[resource]; ok {
-		return &[]*string{queue.QueueArn()}, nil
+		return queue.QueueArn(), nil
 	}
 	return nil, fmt.Errorf("the stack has no resource %q", resource)
 }

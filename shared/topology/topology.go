@@ -23,17 +23,31 @@ type Resource string
 // The resources of Holdfast.
 const (
 	ResourceTable            Resource = "table"             // the one DynamoDB table
-	ResourceTableIndexes     Resource = "table-indexes"     // its secondary indexes
 	ResourceTableStream      Resource = "table-stream"      // its change stream
 	ResourceEventBus         Resource = "event-bus"         // the EventBridge bus of ledger events
 	ResourceOutboxFailures   Resource = "outbox-failures"   // SQS: stream batches that the outbox gave up on
 	ResourceScheduleFailures Resource = "schedule-failures" // SQS: Scheduler ticks that were not delivered, or failed
 )
 
+// tableIndexPrefix, with the name of an index after it, names that index as a resource.
+const tableIndexPrefix = "table-index-"
+
+// The secondary indexes that functions query, each a resource of its own: who may follow
+// what is due need not be able to list the holds of an owner.
+const (
+	ResourceTableIndexDue      Resource = tableIndexPrefix + "due"
+	ResourceTableIndexOwner    Resource = tableIndexPrefix + "owner"
+	ResourceTableIndexResource Resource = tableIndexPrefix + "resource"
+)
+
+// TableIndex returns the resource that stands for the table's index of that name. It is
+// one of Resources only if a function queries the index.
+func TableIndex(name string) Resource { return Resource(tableIndexPrefix + name) }
+
 // Resources returns every resource, in a fixed order. The caller owns the result.
 func Resources() []Resource {
 	return []Resource{
-		ResourceTable, ResourceTableIndexes, ResourceTableStream,
+		ResourceTable, ResourceTableIndexDue, ResourceTableIndexOwner, ResourceTableIndexResource, ResourceTableStream,
 		ResourceEventBus, ResourceOutboxFailures, ResourceScheduleFailures,
 	}
 }
@@ -160,7 +174,8 @@ func Functions() []Function {
 				{ResourceTable, CallerCode, []string{
 					"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem",
 				}},
-				{ResourceTableIndexes, CallerCode, []string{"dynamodb:Query"}},
+				{ResourceTableIndexOwner, CallerCode, []string{"dynamodb:Query"}},
+				{ResourceTableIndexResource, CallerCode, []string{"dynamodb:Query"}},
 			},
 			HTTP: &HTTPTrigger{},
 		},
@@ -173,7 +188,7 @@ func Functions() []Function {
 			Variables:           []Variable{VariableStage, VariableTableName, VariableSweepPage},
 			Grants: []Grant{
 				{ResourceTable, CallerCode, []string{"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}},
-				{ResourceTableIndexes, CallerCode, []string{"dynamodb:Query"}},
+				{ResourceTableIndexDue, CallerCode, []string{"dynamodb:Query"}},
 				{ResourceScheduleFailures, CallerPlatform, []string{"sqs:SendMessage"}},
 			},
 			Schedule: &ScheduleTrigger{

@@ -31,12 +31,14 @@ const (
 // action cannot be granted on something it does not act on.
 func services() map[topology.Resource]string {
 	return map[topology.Resource]string{
-		topology.ResourceTable:            "dynamodb",
-		topology.ResourceTableIndexes:     "dynamodb",
-		topology.ResourceTableStream:      "dynamodb",
-		topology.ResourceEventBus:         "events",
-		topology.ResourceOutboxFailures:   "sqs",
-		topology.ResourceScheduleFailures: "sqs",
+		topology.ResourceTable:              "dynamodb",
+		topology.ResourceTableIndexDue:      "dynamodb",
+		topology.ResourceTableIndexOwner:    "dynamodb",
+		topology.ResourceTableIndexResource: "dynamodb",
+		topology.ResourceTableStream:        "dynamodb",
+		topology.ResourceEventBus:           "events",
+		topology.ResourceOutboxFailures:     "sqs",
+		topology.ResourceScheduleFailures:   "sqs",
 	}
 }
 
@@ -94,6 +96,28 @@ func TestGrantsAreExact(t *testing.T) {
 					granted[key] = true
 				}
 			}
+		}
+	}
+}
+
+// An index tells of many items at once, so a function queries only those that its work
+// needs: the api lists an owner's holds and a resource's slots, the sweep what is due, and
+// the relay gets its work from the stream.
+func TestEachFunctionQueriesItsOwnIndexes(t *testing.T) {
+	want := map[topology.FunctionName][]topology.Resource{
+		topology.FunctionAPI:    {topology.TableIndex("owner"), topology.TableIndex("resource")},
+		topology.FunctionExpiry: {topology.TableIndex("due")},
+		topology.FunctionOutbox: nil,
+	}
+	for _, f := range topology.Functions() {
+		var got []topology.Resource
+		for _, g := range f.Grants {
+			if slices.Contains(g.Actions, "dynamodb:Query") {
+				got = append(got, g.Resource)
+			}
+		}
+		if !slices.Equal(got, want[f.Name]) {
+			t.Errorf("%s may query %v, want %v", f.Name, got, want[f.Name])
 		}
 	}
 }

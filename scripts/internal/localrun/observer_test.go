@@ -161,7 +161,7 @@ func calledFor(target string, body []byte) []granted {
 	}
 	resource := topology.ResourceTable
 	if request.IndexName != "" {
-		resource = topology.ResourceTableIndexes
+		resource = topology.TableIndex(request.IndexName)
 	}
 	actions := map[string]string{
 		"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "Get": "GetItem", "ConditionCheck": "ConditionCheckItem",
