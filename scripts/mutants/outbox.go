@@ -43,6 +43,11 @@ func outboxMutants() []mutant {
 			harm:  "an outage of the bus swallows every event of its time",
 		},
 		{
+			name:  "every failure is for good",
+			edits: []edit{{outboxRelay, "			if permanent(err) {\n", "			if err != nil {\n"}},
+			harm:  "an event that the bus refuses for want of capacity is set aside for ever",
+		},
+		{
 			name:  "two events of a hold in one call",
 			edits: []edit{{outboxRecord, "bytes > r.settings.CallBytesMax || seen[of]", "bytes > r.settings.CallBytesMax"}},
 			harm:  "a consumer hears that a hold was cancelled before it hears of the hold",
@@ -54,16 +59,20 @@ func outboxMutants() []mutant {
 			harm:  "published events stay in the list of those that wait, and are taken for lost",
 		},
 		{
-			name:  "skip what cannot be read",
-			edits: []edit{{outboxRelay, "			d.reportFailure(ctx, first, first.err)\n			return done\n", "			d.reportFailure(ctx, first, first.err)\n			done++\n			continue\n"}},
-			harm:  "an event that a new version wrote and an old one cannot read is lost",
+			name:  "stop at what cannot be read",
+			edits: []edit{{outboxRelay, "			d.setAside(ctx, first, first.err)\n			done++\n			continue\n", "			d.setAside(ctx, first, first.err)\n			return done\n"}},
+			harm:  "one event that cannot be published keeps all behind it from being published for hours",
 			tests: []string{"./shared/outbox"},
 		},
 		{
 			name:  "a published event stays unpublished",
 			edits: []edit{{dynamoEvent, ".\n			Remove(expression.Name(AttributeUnpublishedShard)).\n			Remove(expression.Name(AttributeUnpublishedOrder))", ""}},
 			harm:  "the list of events that wait grows for ever, and nobody finds the one that is lost",
-			tests: []string{"./shared/dynamo"},
+		},
+		{
+			name:  "a new event is not listed as unpublished",
+			edits: []edit{{dynamoEvent, "UnpublishedShard: unpublishedShardKey(ledger.UnpublishedShard(e.ID)),", "UnpublishedShard: unpublishedShardKey(ledger.UnpublishedShard(e.ID))[:0],"}},
+			harm:  "an event that the stream loses is never found again",
 		},
 	}
 }

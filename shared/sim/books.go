@@ -40,6 +40,7 @@ func (b *books) write(c commit, by *request) {
 	if len(before.Holds)+len(before.Slots)+len(before.Stock) > len(after.Holds)+len(after.Slots)+len(after.Stock) {
 		b.world.violated("P5", "%s deleted a hold, a slot or stock", c.by)
 	}
+	b.checkListed(c)
 	created := b.writeEvents(c, before.Events, after.Events)
 	for _, slot := range after.Slots {
 		b.writeSlot(c, slot, created, by)

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
+	"holdfast/shared/dynamo"
 	"holdfast/shared/ledger"
 )
 
@@ -81,4 +83,18 @@ func stepName(e ledger.Event, version ledger.Version) string {
 		return fmt.Sprintf("hold %s %d", e.Hold.ID, version)
 	}
 	return fmt.Sprintf("slot %s %d", e.Slot.ID, version)
+}
+
+// checkListed checks that an event is in the unpublished index from its commit until it is
+// marked: a relay's loss is found there, and only there.
+func (b *books) checkListed(c commit) {
+	for _, m := range c.mutations {
+		if !strings.HasPrefix(m.Key.Sort, "EVENT#") || m.New == nil {
+			continue
+		}
+		_, listed := m.New[dynamo.AttributeUnpublishedShard]
+		if isNew := m.Old == nil; listed != isNew {
+			b.world.violated("P7", "%s left %s new: %t, in the list of unpublished events: %t", c.by, m.Key.Partition, isNew, listed)
+		}
+	}
 }
