@@ -73,7 +73,8 @@ func TestCaseC3_StockReturnsOnce(t *testing.T) {
 	store := dynamo.NewStore(w.system.Database(), w.system.Table, system.RealClock{}, system.RealRandom{})
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	early := commands.New(store, systemtest.NewClock(now), system.RealRandom{})
-	late := commands.New(store, systemtest.NewClock(now.Add(ledger.HoldForDefault)), system.RealRandom{})
+	// An hour is more than the early clock gains by the pauses that it takes after lost races.
+	late := commands.New(store, systemtest.NewClock(now.Add(ledger.HoldForDefault+time.Hour)), system.RealRandom{})
 	render := func(hold ledger.Hold, _ time.Time) (ledger.Response, error) {
 		return ledger.Response{Status: http.StatusOK, Body: []byte(hold.ID)}, nil
 	}
