@@ -125,7 +125,7 @@ func (e ProblemCode) Valid() bool {
 
 // Alternative defines model for Alternative.
 type Alternative struct {
-	// Currency ISO 4217, in capitals.
+	// Currency ISO 4217, in capitals. Only a currency in use, so neither XXX nor XTS.
 	//
 	// Example: KRW
 	Currency Currency `json:"currency"`
@@ -178,7 +178,7 @@ type AvailableSlot struct {
 	// Example: {"cabin":"economy"}
 	Attributes *Attributes `json:"attributes,omitempty"`
 
-	// Currency ISO 4217, in capitals.
+	// Currency ISO 4217, in capitals. Only a currency in use, so neither XXX nor XTS.
 	//
 	// Example: KRW
 	Currency Currency `json:"currency"`
@@ -225,7 +225,7 @@ type ConfirmRequest struct {
 	PaymentReference *string `json:"payment_reference,omitempty"`
 }
 
-// Currency ISO 4217, in capitals.
+// Currency ISO 4217, in capitals. Only a currency in use, so neither XXX nor XTS.
 //
 // Example: KRW
 type Currency = string
@@ -352,7 +352,7 @@ type Money struct {
 	// Amount In the minor unit of the currency.
 	Amount int64 `json:"amount"`
 
-	// Currency ISO 4217, in capitals.
+	// Currency ISO 4217, in capitals. Only a currency in use, so neither XXX nor XTS.
 	//
 	// Example: KRW
 	Currency Currency `json:"currency"`
@@ -432,7 +432,7 @@ type ProblemError struct {
 
 // ProblemPrice defines model for ProblemPrice.
 type ProblemPrice struct {
-	// Currency ISO 4217, in capitals.
+	// Currency ISO 4217, in capitals. Only a currency in use, so neither XXX nor XTS.
 	//
 	// Example: KRW
 	Currency Currency `json:"currency"`
@@ -490,7 +490,7 @@ type Slot struct {
 	// Example: 2026-12-01T09:30:00.000Z
 	CreatedAt Timestamp `json:"created_at"`
 
-	// Currency ISO 4217, in capitals.
+	// Currency ISO 4217, in capitals. Only a currency in use, so neither XXX nor XTS.
 	//
 	// Example: KRW
 	Currency Currency `json:"currency"`
@@ -547,7 +547,7 @@ type SlotDefinition struct {
 	// Capacity How many units there are, held and confirmed ones included.
 	Capacity Capacity `json:"capacity"`
 
-	// Currency ISO 4217, in capitals.
+	// Currency ISO 4217, in capitals. Only a currency in use, so neither XXX nor XTS.
 	//
 	// Example: KRW
 	Currency Currency `json:"currency"`
@@ -597,7 +597,7 @@ type SlotPatch struct {
 	// CapacityDelta Added to the capacity of the moment. Not together with `capacity`.
 	CapacityDelta *int64 `json:"capacity_delta,omitempty"`
 
-	// Currency ISO 4217, in capitals.
+	// Currency ISO 4217, in capitals. Only a currency in use, so neither XXX nor XTS.
 	//
 	// Example: KRW
 	Currency *Currency `json:"currency,omitempty"`
@@ -1483,146 +1483,146 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H1rcxs3tuBfwe29VXlMiyL1cCyqtrYUxR5rkti+flTujOlVg92HZI+aAAOgRfOqdGt/zf6w/SVb5wDo",
-	"NylSUuxJKvmQsqRG98HBeb9wE8RyvpAChNHB8CaYAU9A0T8vEpgvpAFh3sAi4ytI8LcJ6FilC5NKEQyD",
-	"yKgcIracgWBmlmqWamZmwCap0oZxoZegmJH0O83nwBT8moM2IZum1yAYn/JU9IIw0PEM5hw/YFYLCIbB",
-	"WMoMuAhub2/DYMEVn4NxgJ3nSkvVBubdDFgk4JO5jOmJiMkJfXnBp8DGMJEKeuzZNaiVmaViyiDTwOa5",
-	"NmwMjOsrSBjX/sEgDFJ86685qFUQBoLPES776hrEc/7pJxBTMwuGB/2jpwiuMaBw8f/+8G97//3xL/8e",
-	"hH5f2qhUTAPc1QuZJRc/dO8jTZiZccNiBdwgrLiPmcwSh1RIEED4xOeLDF+Lf7rsDw4Oj46ffPf0hI/j",
-	"BCbT2T+v5mLxq9J+MwtuZuVeaFGaBGGAx5IqPGE80Ormqns52/sH3/uv/t7J5d7Hm0H45Oi2e2MF5cSr",
-	"H2HV3uAZQwD86cRZCsJ8pZlcCjaRyhKSFBViGQNSE1NcJHLO3r+/+GHIBkhXB8fHbKFSYfg4g5E4e3t+",
-	"ccHiGVc8RmoJ2TI1M5kbphc8BsZFwmI5n/PeSNTQ92QyiA/44dHek0l/vHfEj7/bO+GHsNePj5NB3I+f",
-	"TgYDj0PLIiUWK7vdw+1ui81/2/vLaLS399+IyoPj4zW4/Cmdp6abRuZSG5YamCO2CGFI6OsIN6MXVYFJ",
-	"YMLzzCDVhsFEqjk3wTBIhTk8CEKk6nSez4PhoN8Pg3kq3E8FkKkwMAVFUL7NpFlHyjE3PJPTHNwRV89e",
-	"Z9LUCfnHZ/2T/mDvoH/wZHDQH+z9vZt0ceFdpPvvCibBMPgf+6WI27d/1fsv8TUkWxTohRQaSLR8z5M3",
-	"lujwp1gKFH/4T75YZGnMcVv7CyXHGcz/8k+Ne7wpgccViUXNNc/S5NIRcBAGCRieZsEwwF2PZbJCSSmk",
-	"QYFjUTaG5JRpAAZKSeJY94/hh5tyucjnY1Cl0DIsA64NK6gT312iaT9LBej9/v6vORcmNavg9qNFGWjC",
-	"37D4YaPw0IabXAfDI6QFkxo6Kjxct9rvhrZd0nGuxBCFzIRrM3RoGzaRc7vtmb22L7DH1qYzD0rMBRNw",
-	"DQoRFHOlUkgYygCuWUqQfh01YIi+CZlU+NcZx42MRNTg6ggXlb+6vILV5TzVOhXT6Jsei+xZRWwhU2E0",
-	"nssSxXeq2VJJMUV5cxsG38tk9U7Kn7iawg4E9ijoIaLD7c2lAlQugj05Do8Pn7DxygAiBZ+4NFJeZghf",
-	"9E0PQX4u1ThNEhAPYohJ8ZYaKyDVACSacWbkFQgS1yTJrHzQwHQsF6CHXooED6Pewzr12o8mEhwvZplc",
-	"kvq5g4TL7TwW8RIkX2m3XSTGqZL5QrNEEmhy4S2sr6Pi6+6I0I44l2KSpfHDxBbZA0KaSx6b9BqaYovM",
-	"j1SzZ//5+uLNsx9O2ZxfAeNMwJL+9sCzOamfjf+avCZlu+k4mnA/1qEQCMgyIBKUIcrDw76OGt8sJIhm",
-	"C76ag7CiJJZikqo5JCPBhTQzUPalX0fuqUsFE1AgYrjMNSTRN05S4Jm+lOa5zEXyOGc6oVdVjlRICwux",
-	"GpruhO6VzJU+ZfEM4itS0elDz/Wodq4KrK5gOo9nnmy2Oly7gUc62zYYXgM4TUZ4qJ4zfR5lPbHrUjKu",
-	"gJ40ZJUvuDLEjRcCLTyefU75fsbIkiuO8uz1BSk5CwkBDVlG1CkXoLiRyvppUXmwEUH/I6zeAFLi51ZP",
-	"V7BiS64Zfpu8AM8vXq239a8CxzLsjGSQf9KrFPzdFaxoX2igPoqMjPmCx6lZXaYCObYpI/2f2VLmWcIm",
-	"PMvYGFCteHtgBuTEJaVsOGVxJjUUBjESYjyT+CvOSBer4r3348VMGmtHerO5y85Gy3CtNC72hYJCMLvz",
-	"TWzbxNNjyWRCUMwFct4YYjknW8YMWUR7m6SfIImIgJDaFWiZqxgQpXrGVaLDkYgasBXxi03H1z42J6mR",
-	"sh5FUhP86yS1pYtSUsOnVJtHkdNb0MZ/Nmhjk0THt9xBGo2N/iYSnfD1dVT/lLOX3s2UNCbbKOM6jmkO",
-	"WvMpbVpK9jMXK+Z8RV3fA0+SFF/Cs9cKxa1J0bm03qnDixz/E2LTuRMp2Rzf7U5PW4Uz5QaWfOWiP5ro",
-	"4JRxfWVDaCgoUtwTy7gBRdt8L3huZiAM7gkeRpt5410V4tQgEsbZGLiiWN8VsRI35Odr4kKd2+0+zI4Y",
-	"lFR35r7j/Ae4y4Zogv/YJEfQNAwIz6za8Cl8pVmqdU6WYwMYR5TvBb/macbH2Wf1DF9Kw4RcDlk0zvUq",
-	"IgmHEHpYIvRfDRk6s1RMT1kkc4NS9zIXV0IuRcTmHP3Ka+ixM0+OI8EnBhSL3oBRq70z/CGywbgyFNxy",
-	"sW1QrhKBrqxuh5beQixFopmRbMlT48K2yBKpmJaB5YKWBx1B5jKEdUtHoPPFQioDyc+QpPwdPfQFvHRH",
-	"QVFTIEVEPQWQl3OE8hL3QkRUUDUh7ywj648couFNsKiIopsgzhU6Hau7oD33z92GQSq0AZ5cysl2wTXk",
-	"9jlPRSqml7PU4m/Tqjf+6Rf48G1YKqTtvqYNV0Zf8js/9C6dgzZ8vsBVuUjNJZ/L/G4A34vUnNknbeDQ",
-	"Bx4/VMKRFSy1EFD/WliewseWYgiDM2NUOs6NPbBunVLPPRw/aQWQmyT2XAEwA59MEXyvB2d77IWTnUyK",
-	"bMX0TC5Rhtc46SaI+ZiCjciCck7UMeefqpAd9Lu2ZKVKmqEhW9czXBNdBWhz7A0Ge4f9d4ODYb8/7Pd7",
-	"/X7/H0EY8Mrqy1RfTnOuuDCAJzDhmYaqMcNr2OuAt+SA4Mc3vwRhIBcgvJZuEi6FwL0tWbWRgsqv3XYn",
-	"WTqdmSDcaGvXqNVt+mCvP3jXPxkeVjddI8/jfr/fv/14Gza42SFvB6rfhMtWtiZb8pVmhOIee4VkwYvo",
-	"DGcLJeepprRDM3UXBpVsXPvFv5AGRSrEx3yWbpoK3WM/29gqk9Yuz5AifXajRePu2G8CSobchYgzr9vQ",
-	"csfl7n1cKb5qcbbF7UaMeQA+rid597GWHK6T6Uaoyydr1Lu9/AaR7CwdLVPcdJzsA2V7jZm21SY1RttS",
-	"KfwedUh9p3VkuTN5mG455yKGrJLp6lYvTqp2LHfBiBZLv5BL670gMBRiQpNMQdjhPzMp0D8QcZYnNp1d",
-	"zUE+OWrkIN1/lVRkv52KDINz+/pt91Znx1ZQtjujqWdy0ZHMdKtDlooyKc1sTrqWh8a9NmsEbgbh4ODp",
-	"miRw+wQq/F+H7+LtK3Z0MPiOoIj5IjU8040UK+m7RmL/481h18fD4AXwDM2LpujyjtlNB7w1srbPdZEh",
-	"2hpd1QFOpaBpT7mgpQDVYxF8WqQKkDsjSqyhk2kk2SiE/3G+AnXKJkrOWaQgA66BHpaCcnqO8pjO4xgg",
-	"0T12jszCEio8oFUa1DWoS5POIQrJCKff49sTuE5jNJPiTMZXjQKCm4AKNSCpKvROK6bcROu5QfW5qeIx",
-	"XGrr5ATDARpUvl5jm3IPSvxaU8gJpoHjnyIVPDy4y0jpsj7wdD1qN2+hgszNOPGkFLx49tMPSIPS2Ph5",
-	"E/SG0XYbBtegNJHNoGUVVU9kB2FOuZ6dF1VOdYdljUPevNI5vLiuIISbNr+6g9/SGEIW/CkV0LaDwm5p",
-	"2PpelRp22HqNOHZZV4idu7b11j55W6GnTUt+lgJWNZJqCiaSFjZvEs+4mIL2kt/mj0hUDDoVWUfJTFVG",
-	"loVYbnthlXpr5FVDeB2NTXrytOARUG5tnTAmSmgbqYVl0yj+85IkYvh9zaKKvIi2wkNVGm0+nv8oClh2",
-	"Nuoe2zwrQG7aXO4f67GrO1wAPPvd+LWLVz+To3Uvpm0iskaydvvrULatGVff77OUMocRkX9EcdnIHZ+O",
-	"bBSyQrsU8vw1l8htC5XGQKRbP6RCqDZMFWOL8I77LEknJCUNpR50yGwElBYW1W5oLFJmgqNZnCSQsHxB",
-	"BXvbnr1DiBfZc/7pwi49cKax+3HQJpH7cFoVLbvwTsGj21O259btt3S7mWi8MNvB/v/jCKN1DPW2UJ8N",
-	"x+3ZTz+gUe1M74TlwqRZzYw+ZeevXj6/ePPzM3pSyyw5ZednL8+f/fTsB+IiVxhE1E313SMx5vFVj53Z",
-	"eFEG/Bo0o29J4epxbaneVIJm9LA1rAU6eB+8QVh8GP/tvhiEgfteZbOlqLLqfGtddmHF3zwVUpHzWgRI",
-	"ncm5pTrbPTDTjDdt5cATNd1VV90I7bZ9PlvM3bsc7m1wP8PgtczSuAOXD7Je5/zTfZfuvswzCX11Aepy",
-	"5jzP7Zi8y1orjaym0dXa3rrvdx2sxfX5TDqBu4PWe+HcYFIwFVbusV9c6UkGE0OVsDNuE7OuAtxmLgXj",
-	"7PXZu/MXTBu+0kW5bFsbtg6+qCQnN7UjJJTHM5ZJMQXFOKMgGyRFodycr5jhV7A5BPSkf/T07vBPF221",
-	"AzgEijaM7GKWpRNiGhvVtvl2tyPE2uGTft/aENWDj1g6sXluRCxtbUf4B2vh78IsAtGBWfyyD8dn6TXo",
-	"xwBiLbuU52z98TU9CT74xw3Fbwi47Q550AjxdXcbtLnGJVVbh/3m+Tk7OTr+rseiWCYQOW3j3TcEE0Xm",
-	"KYtsPQMFliZSsQXIRQZt0udlVrWDtl6R3UkGYM3m8wFch5QZvwYGQubTGfGky4xHqdD5ZJLGKXrd2sj4",
-	"KgpHgjsjc5JSjp3NUmGsltwu3VHJA3c4DrbAo+0x2Ngaj/EIexWN3G5tWFMWTwZJs2qkWgeuZG6gVvDU",
-	"qoBqFa/SE1QtV/xEFV+oL1uFee1y5jaC6YDTGC4tSVQtqkuJbopvm+mu1w3CoF41T7vuytB3IMrWLxJY",
-	"rmQ0DMa5tqZcWQ0SBo2Si057x9fjdERofB9J5yH7DoWyOKPouvKEZ0Bs7aM4TnyGn+yMKSGy10hl+zfU",
-	"O2YGK1dfu/TMUTumaFeAXpMH0wFQtSKpCdRLqmBqtqOhpiRXWU715nRkd/WiEwL4CtcgmWrGxzI3IQMe",
-	"z8g03nV/3bnMaris1eDVlvuuvKqDhHzKrREA6iy2sh41WaAy6YojNMwpxx3249UIGEqmgrBrJ/VxvQ6w",
-	"lNeyVTewR9oR6kOmDtmCm1nIqI8O9b+tTOo8ctFpjxNR+9bVr6yqIUuCskUZj8HTEpX9cM04+9vbVy9t",
-	"F1Hnpxq4S4Xv9SoQtQE3r70b//BioC/s9e6Q66wySGvrjqYg+c08/jVb6IL0PyrRh01p1Vo27+CB5lQY",
-	"1HPzXTEu22JIcpCgiLlgY6CU7tBFDRXZ03LC+iEbhOw4ZIN+yI77JAsG/X5hKgtpqANtJKgFbVlxTdC4",
-	"sbrd+jC2+KhvbZ2Nm7zLK3hbGtQPdTA8HVVrl+6qNapUdg76x6Wpgj8+RUHnMuJ0QJ2JxP7gHWXMKkmz",
-	"VgETHgfRQ7WSaVH47msTijVviZydhhfypJo1bPgERGFer1+W2bh7lEtReb6t0/xtKqfCIF8kW+F2Q1bx",
-	"vhU7tereOoe9L92lCmeh7bNt0KlSj7FRgPvnbmtEtwEetME0OsVbAnK/lOvnqmayHLJhu5SMqFa0bbHn",
-	"9SVSJe9tNODsU20e2j79SAt3yj9+xgIsx9ZbGaD/ytVademxw/fucaAJTFJBcb+HZJW3LSir9JZVvU7i",
-	"lqqgWGt2FTVpjuKLU2/SdImMRoK7gtouywiV7g8FTnZM6ty7xvI+UvUz12W28rwUgCqiwIZfgS76s3V3",
-	"je4uYsoFpr+I/CiDj83A46tr6qt2NvIChYLFgZHxFeWqFgp4gvalRQvKenqWSsY0W3JhmPPJNZ/DSMwl",
-	"haZtK2k5MUEKaJuj9XEpT47uMri/ZJHp1pJgM6uvY9LX3MSzO/lznorqbwdflGN92DCBzPAO94ey9G6E",
-	"VdEe6uS0pZIee0lt4FPLfTZc5R+N7lHYulf97WPkGB+7+Pt+IuNz032LQsv3diYKDg8PT0IfkVkBV5oN",
-	"Tr7r4+GfnJyc9NiPsKDo3/t35+TXLmcyAzZPsyx1zlK90HaDd1JQBOq9PVcL0worVTa0PmKKxCgFUGyg",
-	"AL+eyEYDt5rILkB0ftE29Hln7TXVB8W5Ss3qLR6I5V5qjexKVdcaRn2ypNYr2WMXppiIkkCcJsCWszSe",
-	"MUodUHoSaZSwjv+4SM6lEBCb9yoLhsHMmIUe7u+7t7lN7/eWkGV7FEnfx1Vpskc2zjRX1GpXHkTtnbZj",
-	"LxUT2RWfcU1TznVAqLmKUWmkYqrZ1xq40SFTUs6ZQIdXhywB1FS5Ah2yWOYLKfQ3dvLBSOiZVIaq6kKi",
-	"tDkpcp1bPWQYXINaFXXSyNzDsrA+RDcyhiyzM0ts8WASjgR84rHJVjbAPBIj8e23F4LySkgviNLet9+y",
-	"s7JygGlQ10hiZJAiBBS/thLu9ft3bP96sE+/279x1uZt1BuJM6tYWSblFQ1Div76zD5cbaOJQrcvl790",
-	"r3311j5KJosNJi/4SrNUjIRx1fc2Sevq8D2QZgaCxTzLdPMt+zeuwvJ232EpKopSEJ8jISSFYN1fdTHo",
-	"BWGv1MDY00B2sjnOqr8+XjEt50DvgUx7DP8yk5T8RMAQvTR/0FIwG+fW5ljk4yyNbUOEn15R44/GXKSR",
-	"cFxRZBLs+6jl2uKGiubLrLYfzOjnDEU6H0enTEga+yLwezJZjYR3RPDFPXYminkhDi46APw2i+xfwJ6Q",
-	"H0jmxE+xiqYY9UaCck1jyCSyg5F1TFECxI01ZJ5Is/QKbHiwmM9EQw8cWs9sn69ZpjGUaKVjR3hsIYPD",
-	"pejoNbYExOdu8ohLfo1EdUolFTF1DLSk5mKflyrHZO75OZlDRmMxT+mJcvJPkT+iiKeCCc06obccHRz0",
-	"2Bv8Dc90MVlGwRzmY8RKyLRknMVSKYgNJCPhX4aklbvhIbgT2/jMfoSVfU/5DpItR0/ZTOZKh/STTTcR",
-	"pXCRjIT9mc4upZGC+NpU2c5Q6sNmnB33D1GscJbJAiVhZRRBvcv7ClbuxCgzo7/9lsCK1nVSR+xrn7T/",
-	"xr6K+9y9nSpQTeCPhM/g99gZpaqLvJPt3nC/MPDJ081LGqBHgo5KxCztMafF7lafQ3bc71vA/vb67yzV",
-	"I4G/WIEIy7+8f0slcscskVnGle6xC/t+eyZLlRrjuFrmhk0Ujy3CSVqTVdMbCTJXaIG3Tk6L+Q9ImWSH",
-	"0Pc8z5iZAiBVOeeZdjumCZJOshdD4HxutzoCDkUipZ/oKYd7Sz22sIyYLXRUPVYkmd6/e773lJJa9QXV",
-	"eH8x4JDNQEFYof4eeyvdCbjk9ggRr2BBwQGXeytyaPVZGKnRkE0KlBz1ByE76h/i/45CdnRwQpIAyXUi",
-	"1UhYzWCsRHH8hfTuJyaFfge0fWeRoGXEopuRn/4xCoZsFPy///N/R8GtG1jgh1J4I6AaPw4GvX6v741p",
-	"vkiDYXDY6/cObTHejEykpl6kaD10pWL0lWZgi5vHq3K4zddRza1zJc0V187rrQl5upAgT6HhGRG2o4mS",
-	"c7fISHyWRWiarC51+l/g1i74FLQdcjZeVcqpicje1XPZVKLi7JYVjalk1j5mMkuGtrO8q4WYndEM3vEK",
-	"xZsFPqymzJEVXIJIKltFk4HW1jWvgmwr3fBxX/KGAnQkuK19d1BZIwt57hoEg/nCrAhobdIss6/n9YHC",
-	"VQhLFITOHCtjC3Y6j5uVVCb6Lb0U8vUiCYbBJBVJrS++Pu34Q5fZf5UKGtvmkdRjL0nR1Y687ooUaZau",
-	"0bDNoMBOI1TDm85ZnI40lzOpfdkDiT6ivzbARLddk2DvAtl2zTwIYGppr5AZ+alWdaSahGzCV51OvmUc",
-	"ZCEjo3W+35odIP/VQK+5hF2Z/+3g5i5Ti84DguYGAnUDgRvYGn+1lo77AQNcZel6cIx8HGB+AmRe6rct",
-	"HZYJoHyydrtNN1+QhhrLXCTOxLImhvMFuEC/TBjndlAwcbzyE2YmVnAoP6ENxU8K2lXmdWyulE/dU5gH",
-	"m4cw31UVub7cyPJcyP4pU0HCy87A1l0kzcWKWWu1VLpVuv7QkZL9SA1qGRUSughf1/6LjpDq7u/ZGnJ8",
-	"V7OLNqvMDZ6dB4icrveXgnbfjtne4kE3fN72wVYmRx/0+1uME9uOtmv6oGNQEDlTS+4KutFFpSkVJIEq",
-	"45POeTyDvXMpjJJZdwDJKW2nEK9gYYiu0dO0Grsu1Kyfim77pz0+hf856JrcXwgsBPzIoqVrtwX69itT",
-	"t3HJwcndS8oZbrdhcLzNR4q5nLTg8O4F1Ylc1eBWMPzwMQx0Pp9ztfKn0Ujc/y+U33yKCrw+9eYjvoni",
-	"EkVbfbep54xa7yJkUtq5VtbdT7jhY25z1HV7YgrGdezfi0ArZS1FV7a82n5gmvv2mulWZ68vUOLmCxp5",
-	"dg/a2PGkN5zahfXrEaJ8UT2utzaaVDkp36C55qCcA52RyWds6MXl2+oBFFdNCiyiFVGPPZdZJpd4rjUz",
-	"cySMJKcTROJiEOSpkMVcC+KxX5yHbA+LbPe1Ju5IbGXjdhipuLcXhIY7rFOyAmwVhbUCZm6gNrMAkrCq",
-	"DllYZwkUVaBbkl2l37utCn8hI9SBJemkbPyjHIaLPkld1r3fG3y3Bjg6vrVXgBwfk27yPw86Lbnfkzoq",
-	"epc7uPpVcevEPYV9f7CVJG6ObzzaRoI/r45p/x2olSJb8sG3RSMFFL9zAdfg421NkvlJ5dongog8Q9fv",
-	"vQRqHVEUl/Ay7oV/e7CQukuoZZnvXFZ+9GOP/XR3L7P9kg3T2OSUiwONhG0lLgLFvkbhK+0eFHJ5Wuu4",
-	"pNiAnT1WeVguRRFyIDNdU26A8nI+QL6UDJcNax3gqXDSsOq419vAR6LeBx66dJMtoyh27ddUKwaY2x6F",
-	"DIu0HErtkaBLTtj30swILPyD5it/qQ+t5q4/vxZ9NnLdjMy6dLaVNC/sKPWGeL5DfDRu6qlcDvK9TFbb",
-	"2wv1JvkKbS6ld/5NGUt2nR5BGFzzLIfK2g83DxxPE1ZfsLGU9PuzvzZfMXDz9ajsRCrT2Is/H3ewftRx",
-	"sYfah+ud8y7PWjbFfwiUlPO9QQUiaomq/+4ArZDbXZRgIVrrhR9G5XDbUhGDR1UR64w+63EjhZN13G4s",
-	"b7gtHQmVdZ93q/Y7riq7t/fx+RRS/+juFbXp4rToZPdBznYIQ7v3bXhTEm+9sfHDTbu+vDr/tZMd21Mz",
-	"1/PfwfpS7oPNpdxHT90YquKupY6evmI6NcWHUZF4nWuDxeg82wvfJlKd+mn7stq+SZ3Kc55loFhlyMJD",
-	"JqxXuk3ukG1rZ/G/lMZ3jrquiTtvW2qh5/a22fRYJQSH1mZXZO2WA6vg6IIT+8BpV/5PwNI+GZR9f12E",
-	"tYuQPy5mkD3aRTOtzdyB0TpmdpDPW43h7ugBdp5jM8mAThVqKZufqdHuxIUsq73Hp80Wykp226KguB+L",
-	"TLGo0msbnZJp1OqLjdwdCEeDLYRf7fIrWnS8jaTtmMlN1vzB3YvLy0x+t/Z/zdJHLevU6cTKp6JMqMO4",
-	"r4YvygKYtYGMV+g1aKaAJxVLzcUxXFDEd6nYKhlHeN6HDu1aLla9kXgDPEEL19eTOCdiWNT6kEtOaQFf",
-	"amPbvdxMFzS9bVjaeiAsNXok7N4pajEGEO4S0TGPr9gKTJdtPAXzwl9N9Ru6xxtvkCr4qh38+EPYKLW7",
-	"qv4QnrYj8O3877PiFqu2d72TM+bug6UB352la1TVZ+fU3uu969z90kqvhrHdxSLGRRoLh9uFFsvMuqSb",
-	"FrlPodt623Zk2oL/Rd3UYHiztbauz0i+bd8V+lllSKqLUVt/uks7iKL+yXaLirvB/rRmPpc189eUkg9E",
-	"3qjCtzZhfA3vbyAJn5NZZVSOXlqlsJjbmVlkdCx4mvTY864p07XKzh57Sa1EldHgLKU6pcYkmWjoxou4",
-	"n8sqZD89yVpa1attRqJeZlkuLq36ctK6NUNc1eqMG6pbcBWjnRFFu/JLy+quCcRBPLs8fPnrP54mB/CP",
-	"6x//nsmD8+3Tk43p8P8KUt2PNvxTrP8p1n9nYr00k2uC/S1kWe26y/WS3VXF9jxfOc+05cP9IOMcJcFD",
-	"/biHXc03A/ZqAeLs9QVLHEDVK1dD9PT+9vbVyy9f3fAOQUpKpK0tbmg072w6g7c23fGbSUs7wmr9rZ+2",
-	"HYwq8qgyhq4WyTLqtWBu1KBryAz+mLH/35dwcBe2b+lDU1yTbBoqfPnEY8OE7dWo0q+9aGln1xrXecPP",
-	"tyg3hjG4QNXSd1SRr2sjr2h8udnFdkCeNr2yw9d2DtPkSF5pFh6Jolu46NKiTbr2i7J/2KfUlyo1QGWo",
-	"PmpGsx80Wms8GwmaGEYfYfmCuXQMJf2vQeFitA5tC4+ZdVeb0+YdI3/BTDFFlevZ1ZeynFNQTaraJmQq",
-	"K0Vam0vVWPgOhG3QpwhGdWmztXvQLzIf9Vec1VIVxfqOzMP2wf6yG36rVOznE6O1MP+fRufOqde7F/1p",
-	"dH4evVLTIFZ+u+Ef1Pbqb6Juq468w/N/Qy1nlCEeo9w3uYJh6V+XE3lcXLSR2CCxLeRItCp2ykuK3SDu",
-	"Qrk4lSJzU46/Z67y03UF9Eai0SMT1rt8bNeWHZISUZEFzcO14/ULlWP7kSiGW1FLc76yV1xtd0k9Z3bs",
-	"g02Nl9VdZdMwCS2gGstCltvKyi5VlJcW5b31CLXNN4X5TBrXUM9iPl/wdCpCNwLGZpognc4MK2YUtRRG",
-	"MThx4yWh5RCM+rg8mqy3blxec3JOsKRJn3uaZ9AxHc9tsByD87SREO9bRuEdtUpuACGj2QOWJYqRA9Vd",
-	"331VamNc4eabU3ec+nfva1B3U8WV6VH/avqYmBNcjE/IZXm3XbXEkXyaxyzZuhMuklvL34Mv9TvRy38A",
-	"LUtsBE65UuZPgZ0NgjYlzcPpULm3xdVR1tXIaTzLPjkR7tmmOn7tB6nU7oAsS/BtHKmr1L9sxtE2cq7r",
-	"t6EUs0zsrdbufRbUNe9zlVb2Sk3JlQamDSz8EIVrUCvk08rr6h1crbeejWVuiriRa2SvQuPCNLcfb/9/",
-	"AAAA//8=",
+	"7H3rchs31uCr4Ov9qnKZFkXq4thUbW0pij3WxLH9+VLJjOlVg92HZI+aAAOgRfNTaWqfZh9sn2TrHAB9",
+	"J0VKij1JJT9SltToPjg49xuug1jOF1KAMDoYXgcz4Ako+ud5AvOFNCDMG1hkfAUJ/jYBHat0YVIpgmEQ",
+	"GZVDxJYzEMzMUs1SzcwM2CRV2jAu9BIUM5J+p/kcmIJfc9AmZNP0CgTjU56KXhAGOp7BnOMHzGoBwTAY",
+	"S5kBF8HNzU0YLLjiczAOsLNcaanawLybAYsEfDIXMT0RMTmhLy/4FNgYJlJBjz29ArUys1RMGWQa2DzX",
+	"ho2BcX0JCePaPxiEQYpv/TUHtQrCQPA5wmVfXYN4zj+9ADE1s2B40D96jOAaAwoX/+8P/7H3r49/+c8g",
+	"9PvSRqViGuCunsssOf+hex9pwsyMGxYr4AZhxX3MZJY4pEKCAMInPl9k+Fr800V/cHB4dPzou8dP+DhO",
+	"YDKd/fNyLha/Ku03s+BmVu6FFqVJEAZ4LKnCE8YDrW6uupfTvX/wvf/u7z252Pt4PQgfHd10b6ygnHj1",
+	"I6zaGzxlCIA/nThLQZivNJNLwSZSWUKSokIsY0BqYoqLRM7Z+/fnPwzZAOnq4PiYLVQqDB9nMBKnb8/O",
+	"z1k844rHSC0hW6ZmJnPD9ILHwLhIWCznc94biRr6Hk0G8QE/PNp7NOmP94748Xd7T/gh7PXj42QQ9+PH",
+	"k8HA49CySInFym73cLvbYvM/9v4yGu3t/QtReXB8vAaXL9J5arppZC61YamBOWKLEIaEvo5wM3pRFZgE",
+	"JjzPDFJtGEykmnMTDINUmMODIESqTuf5PBgO+v0wmKfC/VQAmQoDU1AE5dtMmnWkHHPDMznNwR1x9ex1",
+	"Jk2dkH982n/SH+wd9A8eDQ76g72/d5MuLryNdP9TwSQYBv9jvxRx+/avev8lvoZkiwK9kEIDiZbvefLG",
+	"Eh3+FEuB4g//yReLLI05bmt/oeQ4g/lf/qlxj9cl8Lgisai54lmaXDgCDsIgAcPTLBgGuOuxTFYoKYU0",
+	"KHAsysaQnDANwEApSRzr/jH8cF0uF/l8DKoUWoZlwLVhBXXiu0s07WepAL3f3/8158KkZhXcfLQoA034",
+	"GxY/bBQe2nCT62B4hLRgUkNHhYfrVvvd0LZLOs6VGKKQmXBthg5twyZybrY9s9f2BfbY2nTmQYm5YAKu",
+	"QCGCYq5UCglDGcA1SwnSr6MGDNE3IZMK/zrjuJGRiBpcHeGi8lcXl7C6mKdap2IafdNjkT2riC1kKozG",
+	"c1mi+E41WyoppihvbsLge5ms3kn5gqsp7EBgD4IeIjrc3lwqQOUi2KPj8PjwERuvDCBS8IkLI+VFhvBF",
+	"3/QQ5GdSjdMkAXEvhpgUb6mxAlINQKIZZ0ZegiBxTZLMygcNTMdyAXropUhwP+o9rFOv/WgiwfFilskl",
+	"qZ9bSLjczkMRL0HylXbbRWKcKpkvNEskgSYX3sL6Oiq+7o4I7YgzKSZZGt9PbJE9IKS54LFJr6Aptsj8",
+	"SDV7+svr8zdPfzhhc34JjDMBS/rbPc/mSf1s/NfkFSnbTcfRhPuhDoVAQJYBkaAMUR4e9nXU+GYhQTRb",
+	"8NUchBUlsRSTVM0hGQkupJmBsi/9OnJPXSiYgAIRw0WuIYm+cZICz/SlNM9kLpKHOdMJvapypEJaWIjV",
+	"0HQndK9krvQJi2cQX5KKTu97rke1c1VgdQXTeTzzZLPV4doNPNDZtsHwGsBpMsJD9Zzp8yjriV2XknEF",
+	"9KQhq3zBlSFuPBdo4fHsc8r3U0aWXHGUp6/PSclZSAhoyDKiTrkAxY1U1k+LyoONCPofYfUGkBI/t3q6",
+	"hBVbcs3w2+QFeH7xar2tfxU4lmGnJIP8k16l4O8uYUX7QgP1QWRkzBc8Ts3qIhXIsU0Z6f/MljLPEjbh",
+	"WcbGgGrF2wMzICcuKWXDCYszqaEwiJEQ45nEX3FGulgV770bL2bSWDvSm81ddjZahmulcbEvFBSC2Z1v",
+	"Ytsmnh5KJhOCYi6Q88YQyznZMmbIItrbJP0ESUQEhNSuQMtcxYAo1TOuEh2ORNSArYhfbDq+9rE5SY2U",
+	"9SCSmuBfJ6ktXZSSGj6l2jyInN6CNn5p0MYmiY5vuYU0Ghv9TSQ64evrqP4pZy+9mylpTLZRxnUc0xy0",
+	"5lPatJTsJy5WzPmKur4HniQpvoRnrxWKW5Oic2m9U4cXOf4nxKZzJ1KyOb7bnZ62CmfKDSz5ykV/NNHB",
+	"CeP60obQUFCkuCeWcQOKtvle8NzMQBjcE9yPNvPGuyrEqUEkjLMxcEWxvktiJW7Iz9fEhTq3272fHTEo",
+	"qe7Ufcf5D3CbDdEE/6FJjqBpGBCeWbXhU/hKs1TrnCzHBjCOKN8LfsXTjI+zz+oZvpSGCbkcsmic61VE",
+	"Eg4h9LBE6L8aMnRmqZiesEjmBqXuRS4uhVyKiM05+pVX0GOnnhxHgk8MKBa9AaNWe6f4Q2SDcWUouOVi",
+	"26BcJQJdWd0OLb2FWIpEMyPZkqfGhW2RJVIxLQPLBS0POoLMZQjrho5A54uFVAaSnyBJ+Tt66At46Y6C",
+	"oqZAioh6CiAv5gjlBe6FiKigakLeaUbWHzlEw+tgURFF10GcK3Q6VrdBe+afuwmDVGgDPLmQk+2Ca8jt",
+	"c56KVEwvZqnF36ZVb/zTz/Hhm7BUSNt9TRuujL7gt37oXToHbfh8gatykZoLPpf57QC+F6k5tU/awKEP",
+	"PH6ohCMrWGohoP61sDyFjy3FEAanxqh0nBt7YN06pZ57OH7UCiA3SeyZAmAGPpki+F4PzvbYcyc7mRTZ",
+	"iumZXKIMr3HSdRDzMQUbkQXlnKhjzj9VITvod23JSpU0Q0O2rme4JroK0ObYGwz2DvvvBgfDfn/Y7/f6",
+	"/f4/gjDgldUXqb6Y5lxxYQBPYMIzDVVjhtew1wFvyQHBj29+DsJALkB4Ld0kXAqBe1uyaiMFlV+77U6y",
+	"dDozQbjR1q5Rq9v0wV5/8K7/ZHhY3XSNPI/7/X7/5uNN2OBmh7wdqH4TLlvZmmzJV5oRinvsFZIFL6Iz",
+	"nC2UnKea0g7N1F0YVLJx7Rf/TBoUqRAf81m6aSp0j/1kY6tMWrs8Q4r02Y0Wjbtjvw4oGXIbIk69bkPL",
+	"HZe793Gl+KrF2Ra3GzHmAfi4nuTdx1pyuE6mG6Eun6xR7/byG0Sys3S0THHdcbL3lO01ZtpWm9QYbUul",
+	"8HvUIfWd1pHlzuR+uuWMixiySqarW704qdqx3AUjWiz9XC6t94LAUIgJTTIFYYf/zKRA/0DEWZ7YdHY1",
+	"B/noqJGDdP9VUpH9dioyDM7s67fdW50dW0HZ7oymnslFRzLTrQ5ZKsqkNLM56VoeGvfarBG4HoSDg8dr",
+	"ksDtE6jwfx2+87ev2NHB4DuCIuaL1PBMF2LbU4WL4YRMSyYgpUDbL7/8woRU7Jd3bxspWdKPjUKAj9eH",
+	"XcCGwXPgGZojTVHnHbnrjv3V2MA+10W2aJt0VRM4FYSuAOWOlgJUj0XwaZEqQG6OKBGHTqmRZNPQeY3z",
+	"FagTNlFyziIFGXAN9LAUlAN0lMp0HscAie6xM2QullChAq3SoK5AXZh0DlFIRjv9Ht+ewFUao1kVZzK+",
+	"bBQcXAdU2AFJ1QDotHrKTbSeG1Sfmyoew4W2TlEwHKAB5us7tikPoUSxNZ2cIBs4fitSx8OD24yaLmsF",
+	"T9ejdvMWKsjcjBNPSsHzpy9+QBqUxsbbm6A3jLybMLgCpYlsBi0rqnoiOwh/yg3tvKhyqjssaxzy5pXO",
+	"QcZ1BSFct/nVHfyWxhOy4ItUQNtuCrulZ+t7VWrYYes14thlXSF2btvWW/vkTYWeNi35SQpY1UiqKZhI",
+	"Wtg8SzzjYgraawqbbyJRMehUfB0lNlUZWRZuue2FVeqtkVcN4XU0NunJ04JHQLm1dcKYKKFt1BaWUKNY",
+	"0EuSiOH3NYsq8iLaCg9VabT5eP6rKHjZ2Qh8aHOuALlpo7l/rMeu7nAZ8Ox349cuXv1MjtmdmLaJyBrJ",
+	"2u2vQ9m2Zl99v0+tARQR+UcUx43c8enIRi0rtEsh0l9zidy2UGkMRLr1QyqEasNUMbZo77jPknRCUtJQ",
+	"qkKHzEZMaWFRHYfGJWUyOJrRSQIJyxdU4Lft2TuEeJE955/O7dIDZ0q7HwdtErkLp1XRsgvvFDy6PWV7",
+	"bt1+SzebicYLsx38hT+OMFrHUG8L9dlw9J6++AGNamd6JywXJs1qZvQJO3v18tn5m5+e0pNaZskJOzt9",
+	"efb0xdMfiItcIRFRN9WDj8SYx5c9dmrjSxnwK9CMviWFq9+1pX1TCZrRw9awFugQfvAGYfFh/Lf7YhAG",
+	"7nuVzZaiyqrzrXXZuRV/8xQ9JkRkEVB1JueW6mz3QE4zPrWVw0/UdFsddiMU3Pb5bPF372K4t8FdDYPX",
+	"MkvjDlzey3qd8093Xbr7Ms8k9NUFqIuZ8zy3Y/Iua600sppGV2t7677fdbAW12cz6QTuDlrvuXODScFU",
+	"WLnHfnalKhlMDFXOzrhN5LqKcZvpFIyz16fvzp4zbfhKF+W1bW3YOvii8pzc1I4QUh7PWCbFFBTjjIJy",
+	"kBSFdXO+YoZfwuaQ0aP+0ePbw0VdtNUO+BAo2jCyi1mWTohpbBTc5ufdjhBrh4/6fWtDVA8+YunE5sUR",
+	"sbS1HeEfrIW/C7MIRAdm8cs+fJ+lV6AfAoi17FKes/XH1/Qw+GAhNxS/IeC2O+RBIyTY3Z3Q5hqXhG0d",
+	"9ptnZ+zJ0fF3PRbFMoHIaRvvviGYKDJPWGTrHyiwNJGKLUAuMmiTPi+zsB209YrsTjIAazafD/g6pMz4",
+	"FTAQMp/OiCddJj1Khc4nkzRO0evWRsaXUTgS3BmZk5Ry8myWCmO15HbpkUreuMNxsAUhbY/BxtZ4jEfY",
+	"q2jkdivEmjJ6MkiaVSbVunElcwO1AqlWxVSr2JWeoOq64ieqEEN92Srka5c/txFMB5zGcGFJompRXUh0",
+	"U3ybTXd9bxAG9Sp72nVXRr8DUbbekcByJaZhMM61NeXK6pEwaJRodNo7vn6nI0Lj+046D9l3NJTFHEWX",
+	"lic8A2JrH8Vx4lP8ZGdMCZG9Rirbv6HeMTNYuXrcpWeO2jFFuwL0mjyYDoCqFUxNoF5SxVOzfQ01JbnK",
+	"cqo3py+7qx2dEMBXuIbKVDM+lrkJGfB4Rqbxrvvrzn1Ww2WthrC23HflWB0k5FN0jQBQZ3GW9ajJApVJ",
+	"VxyhYU457rAfr0bAUDIVhF07qY/rdYClvJatuoE90o5QHzJ1yBbczEJGfXeo/20lU+eRi057nIjat7p+",
+	"ZVUNWRKUXcp4DJ6WqEyIa8bZ396+emm7jjo/1cBdKnxvWIGoDbh57d34+xcPfWGvd4fcaJVBWlt3NAXJ",
+	"b+bxr9lCF6T/VYk+bErD1rJ5B/c0p8KgnsvvinHZlkSSgwRFzAUbA6WAhy5qqMielhPWD9kgZMchG/RD",
+	"dtwnWTDo9wtTWUhDHWsjQS1ry4prgsaN1e3Wh7HFSn1r62zc5G1ewdvSoL6vg+HpqFrrdFttUqUSdNA/",
+	"Lk0V/PExCjqXQacD6kwk9gfvKGNWSZq1Cp7wOIgeqpVPi8J3X5tQrHlL5Ow0vJBH1axhwycgCvN6/aLM",
+	"xt2hvIrK+W1d529TaRUG+SLZCrcbsop3rfCpVQPXOex96S5VOAttn22DTpX6jY0C3D93UyO6DfCgDabR",
+	"Kd4SkLulXD9X9ZPlkA3bpWREtQJuiz2vL6kqeW+jAWefavPQ9ulHWrhT/vEzFmw5tt7KAP13ru6qS48d",
+	"vneHA01gkgqK+90nq7xtAVqlF63qdRK3VAXFWrOrqGFzFF+cepOmS2Q0EtwV1HZZRqh0fyhwsmNS5841",
+	"mXeRqp+5jrOV56UAVBEFNvwSdNHPrbtrencRUy4w/UXkRxl8bAYeX11RH7azkRcoFCwOjIwvKVe1UMAT",
+	"tC8tWlDW07NUMqbZkgvDnE+u+RxGYi4pNG1bT8sJC1JA2xytj1d5dHSbwf0li1K3lgSbWX0dk77mJp7d",
+	"yp/zVFR/O/iiHOvDhglkhne4P5SldyOvinZSJ6ctlfTYS2obn1rus+Eq/2h0h0LYvepvHyLH+NDF4ncT",
+	"GZ+b7lsUWr63M1FweHj4JPQRmRVwpdngyXd9PPwnT5486bEfYUHRv/fvzsivXc5kBmyeZlnqnKV6oe0G",
+	"76SgCNR7e64WphVWqmxofcQUiVEKoNhAAX49kY0GbjWRXYDo/KJt6PPWWm2qD4pzlZrVWzwQy73UStmV",
+	"qq41mPpkSa23ssfOTTFBJYE4TYAtZ2k8Y5Q6oPQk0ihhHf9xnpxJISA271UWDIOZMQs93N93b3Ob3u8t",
+	"Icv2KJK+j6vSZI9snGmuqDWvPIjaO22HXyomsis+45qsnOuAUHMVo9JIxVSzrzVwo0OmpJwzgQ6vDlkC",
+	"qKlyBTpkscwXUuhv7KSEkdAzqQxV1YVEaXNS5Dq3esgwuAK1KuqkkbmHZSF+iG5kDFlmZ5zY4sEkHAn4",
+	"xGOTrWyAeSRG4ttvzwXllZBeEKW9b79lp2XlANOgrpDEyCBFCCh+bSXc6/fv2P7VYJ9+t3/trM2bqDcS",
+	"p1axskzKSxqeFP31qX242nYThW5fLn/pXvvqrX2UTBYbTF7wlWapGAnjqvVtktbV7XsgzQwEi3mW6eZb",
+	"9q9dheXNvsNSVBSlID5HQkgKwbq/6mIwDMJeqYGxp4HsZHOcVX99vGJazoHeA5n2GP55Jin5iYAhemle",
+	"oaVgNs6tzbHIx1ka2wYKP+2ixh+NOUoj4biiyCTY91GLtsUNFc2XWW0/yNHPJYp0Po5OmJA0Jkbg92Sy",
+	"GgnviOCLe+xUFPNFHFx0APhtFtm/gD0hP8DMiZ9iFU096o0E5ZrGkElkByPrmKIEiBuDyDyRZukl2PBg",
+	"Mc+JhiQ4tJ7avmCzTGMo0UrHjvDYQgaHS9HRm2wJiM/dpBKX/BqJ6lRLKmLqGIBJzcg+L1WO1dzzczWH",
+	"jMZontAT5aSgIn9EEU8FE5qNQm85OjjosTf4G57pYhKNgjnMx4gVauzgLJZKQWwgGQn/MiSt3A0bwZ3Y",
+	"Rmn2I6zse8p3kGw5esxmMlc6pJ9suokohYtkJOzPdHYpjSDE16bKdpJS3zbj7Lh/iGKFs0wWKAkrowvq",
+	"XeGXsHInRpkZ/e23BFa0rvM6Yl/7pP039lXc5+7tFIJqAn8kfAa/x04pVV3knWz3hvuFgU+ebl7SwD0S",
+	"dFQiZmmPOS12u/ocsuN+3wL2t9d/Z6keCfzFCkRY/uX9WyqRO2aJzDKudI+d2/fbM1mq1BjH1TI3bKJ4",
+	"bBFO0pqsmt5IkLlCC7x1clLMi0DKJDuEvud5xswUAKnKOc+02zFNnHSSvRga53O71ZFxKBIp/URPOdxb",
+	"6rGFZcRsoaPqsSLJ9P7ds73HlNSqL6jG+4uBiGwGCsIK9ffYW+lOwCW3R4h4BQsKDrjcW5FDq8/OSI2G",
+	"bFKg5Kg/CNlR/xD/dxSyo4MnJAmQXCdSjYTVDMZKFMdfSO9+wlLod0DbdxYJWkYsuh75aSGjYMhGwf/7",
+	"P/93FNy4AQd+iIU3Aqrx42DQ6/f63pjmizQYBoe9fu/QFuPNyERq6kWK1kNXKkZfaua6u8archjO11HN",
+	"rXMlzRXXzuutCXm6kCBPoeEZEbajiZJzt8hIfJZFaJqsLnT63+DWLvgUtB2KNl5VyqmJyN7Vc9lUouLs",
+	"lhWNtWTWPmYyS4a2E72r5Zid0sze8QrFmwU+rKbMkRVcgkgqW0WTgdbWNa+CbCvd8HFf8oYCdCS4rX13",
+	"UFkjC3nuCgSD+cKsCGht0iyzr+f1AcRVCEsUhM4cK2MLdpqPm61UJvotvRTy9TwJhsEkFUmtj74+HflD",
+	"l9l/mQoa8+aR1GMvSdHVjrzuihRplq5Rss2gwE4jV8PrztmdjjSXM6l92QOJPqK/NsBEt12TY28D2XbN",
+	"3Atg6qWskBn5qVZ1pJqEbMJXnU6+ZRxkISOjdb7fmh0g/9VAr7mEXZn/7eDmLlOLzgOC5gYIdQOBG9ga",
+	"f7WWjrsBA1xl6XpwjHwYYF4AMi/155YOywRQPlm73aabz0lDjWUuEmdiWRPD+QJcoF8mjHM7KJg4XvmJ",
+	"NBMrOJSf6IbiJwXtKvM6NlfKp+6pzYPNQ5tvq4pcX25keS5k/5SpIOFlZ2brLpLmYsWstVoq3Spdf+hI",
+	"yX6kBrWMCgldhK9r/0VHSHX3d2wNOb6t2UWbVeYG1c4DRE7X+0tBu2/Hcm/xoBtWb/tgK5OmD/r9LcaP",
+	"bUfbNX3QMViInKkldwXd6KLSVAuSQJVxS2c8nsHemRRGyaw7gOSUtlOIl7AwRNfoaVqNXRdq1k9Ft/3T",
+	"Hp/C/xx0TfovBBYCfmTR0rXbAn37lSnduOTgye1LyplvN2FwvM1HijmetODw9gXVCV7V4FYw/PAxDHQ+",
+	"n3O18qfRSNz/L5TffIoKvD4l5yO+ieISRVt9t6nnjFrvImRS2jlY1t1PuOFjbnPUdXtiCsZ17N+JQCtl",
+	"LUVXtrzcfsCa+/aaaVinr89R4uYLGpF2B9rY8aQ3nNq59esRonxRPa63NppUOSnfoLnmoJwDnZHJZ2zo",
+	"xeXb6gEUV00KLKIVUY89k1kml3iuNTNzJIwkpxNE4mIQ5KmQxVwL4rGfnYdsD4ts97Um7khsZeN2GKm4",
+	"t+eEhlusU7ICbBWFtQJmbgA3swCSsKoOWVhnCRRVoFuSXaXfu60KfyYj1IEl6aRs/KMcnos+SV3Wvd8b",
+	"fLcGODq+tVeGHB+TbvI/Dzotud+TOip6lzu4+lVxS8UdhX1/sJUkbo57PNpGgj+rjnX/HaiVIlvywbdF",
+	"IwUUv3MB1+DjTU2S+cnm2ieCiDxD1++9BGodURSX8DLuuX97sJC6S6hlme9cVn5UZI+9uL2X2X7Jhmls",
+	"csrFgUbCthIXgWJfo/CVdg8KuTypdVxSbMDOKqs8LJeiCDmQma4pN0B5OR8gX0qGy4a1DvBUOGlYddzr",
+	"beAjUe8DD126yZZRFLv2a6oVA8xtj0KGRVoOpfZI0KUo7HtpZgQW/kHzlb8EiFZz159fiz4buW6mZl06",
+	"20qa53b0ekM83yI+Gjf7VC4T+V4mq+3thXqTfIU2l9I7/6aMJbtOjyAMrniWQ2Xth+t7jqcJqy/YWEr6",
+	"/elfm68YuHl8VHYilWnsxZ+PO1g/GrnYQ+3D9c55l2ctm+I/BErK+d6gAhG1RNV/d4BWyM0uSrAQrfXC",
+	"D6NyuGmpiMGDqoh1Rp/1uJHCyTpuN5Y33JaOhMq6z7tV+x1Xm93Z+/h8Cql/dPuK2jRyWvRk98HPdghD",
+	"u/dteF0Sb72x8cN1u768Oi+2kx3bUzbX89/B+lLug82l3EeP3Riq4m6mjp6+Ypo1xYdRkXida4PF6Dzb",
+	"C+ImUp346fyy2r5JncpznmWgWGXIwn0msle6TW6RbWtn97+UxneOuq6JW29naqHn5qbZ9FglBIfWZldk",
+	"7VYEq+DoQhT7wElX/k/A0j4ZlH1/XYS1i5A/LmaQPdjFNK3N3ILROmZ2kM9bje3u6AF2nmMzyYBOFWop",
+	"m5+p0e7EhSyrvccnzRbKSnbboqC4T4tMsajSaxudkGnU6ouN3J0JR4MthF/tsixadLyNpO2Y4U3W/MHt",
+	"i8vLT3639n/N0kct69TpxMqnokyow7ivhi/KApi1gYxX6DVopoAnFUvNxTFcUMR3qdgqGUd43ocO7Vou",
+	"Vr2ReAM8QQvX15M4J2JY1PqQS05pAV9qY9u93EwXNL1tWNp6ICw1eiTs3ilqMQYQ7tLRMY8v2QpMl208",
+	"BfPcX2X1G7rHG2+cKviqHfz4Q9gotbut/hCetiPw7fzv0+LWq7Z3vZMz5u6PpYHgnaVrVNVn59re6b3r",
+	"3P3SSq+Gsd1FJMZFGguH24UWy8y6pJsZuU+h23rbdmTagv9F3dRgeL21tq7PVL5p3y36WWVIqotRW3+6",
+	"SzuIov6T7RYVd4n9ac18LmvmryklH4i8UYVvbcL4Gt7fQBI+I7PKqBy9tEphMbczs8joWPA06bFnXVOm",
+	"a5WdPfaSWokqo8RZSnVKjUky0dCNF3E/l1XIfnqStbSqV+GMRL3MslxcWvXlZHZrhriq1Rk3VLfgKkY7",
+	"I4p25ZeW1V0TiIN4dnH48td/PE4O4B9XP/49kwdn26cnG9Pk/x2kuh9t+KdY/1Os/87Eemkm1wT7W8iy",
+	"2vWY6yW7q4rteb5ynmnLh/tBxjlKgvv6cfe7ym8G7NUCxOnrc5Y4gKpXtIbo6f3t7auXX7664R2ClJRI",
+	"W1vc0Gje2XQGb2264zeTlnaE1fpbQm07GFXkUWUMXUWSZdRrwdyoQdeQGfwxY/+/L+HgLnjf0oemuCbZ",
+	"NFT48onHhgnbq1GlX3sx086uNa7zhp9vUW4MY3CBqqXvqCJf10Ze0fhys4vtgDxtemWHr+0cpsmRvNIs",
+	"PBJFt3DRpUWbdO0XZf+wT6kvVWrsFS4+akazHzRaazwbCZoYRh9h+YK5dAwl/a9A4WK0Dm0Lj5l1V5vT",
+	"5h0jf8FMMUWV69nVl7KcU1BNqtomZCorRVqbS9VY+A6EbdCnCEZ1abO1e9AvMh/1V5zWUhXF+o7Mw/bB",
+	"/rIbfqtU7OcTo7Uw/59G586p19sX/Wl0fh69UtMgVn674R/U9upvrm6rjrzD839DLWeUIR6j3De5gmHp",
+	"X5cTeVxctJHYsDdvyZFoVeyUlxq7QdyFcnEqReamHH/PXOWn6wrojUSjRyasd/nYri07JCWiIguah2vH",
+	"6xcqx/YjUQy3opbmfGWvuNruUnvO7NgHmxovq7vKpmESWkA1loUst5WVXaooLy3KO+sRaptvCvOZNK6h",
+	"nsV8vuDpVIRuBIzNNEE6nRlWzChqKYxicOLGS0XLIRj1cXk0WW/duLzm5JxgSZM+9zTPoGM6nttgOQbn",
+	"cSMh3reMwjtqldwAQkazByxLFCMHqru+/WrVxrjCzTet7jj1787Xpu6miivTo/7d9DExJ7gYn5DL8m67",
+	"aokj+TQPWbJ1K1wkt5a/B1/qd6KX/wBaltgInHKlzJ8COxsEbUqah9Ohcm+Kq6Osq5HTeJZ9ciLcs011",
+	"/NoPUqndAVmW4Ns4Ulepf9mMo23kXNdvQylmmdhbsN37LKhr3ucqrewVnJIrDUwbWPghClegVsinldfV",
+	"O7habz0dy9wUcSPXyF6FxoVpbj7e/P8AAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -18,6 +18,10 @@ func (a *API) PutSlot(_ http.ResponseWriter, r *http.Request, id SlotID) {
 		x.fail(err)
 		return
 	}
+	if err := checkCurrency(body.Currency); err != nil {
+		x.fail(err)
+		return
+	}
 	// A PUT is repeatable by nature, so it has no key and no fingerprint.
 	request := commands.Request{Actor: x.actor("catalog"), RequestID: x.caller.RequestID, Owner: x.caller.Principal.Subject}
 	answer, err := a.commands.PutSlot(r.Context(), request, ledger.SlotID(id), definitionOf(body), renderSlot)
@@ -35,6 +39,12 @@ func (a *API) PatchSlot(_ http.ResponseWriter, r *http.Request, id SlotID, param
 	if err := decode(x.body, &body); err != nil {
 		x.fail(err)
 		return
+	}
+	if body.Currency != nil {
+		if err := checkCurrency(*body.Currency); err != nil {
+			x.fail(err)
+			return
+		}
 	}
 	request, err := x.request("catalog", params.IdempotencyKey, meaning{ID: id, Body: body})
 	if err != nil {
