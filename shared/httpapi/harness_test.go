@@ -150,6 +150,7 @@ func (f *fixture) do(c call) answer {
 	}
 	a := answer{t: f.t, status: response.StatusCode, headers: response.Headers, body: response.Body}
 	describedAs(f.t, c, a)
+	inPlainWords(f.t, c, a)
 	return a
 }
 

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"holdfast/shared/ledger"
@@ -74,6 +75,14 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string { return string(r.code) + ": " + r.detail }
+
+// add tells of one more mistake, once, and of none after problemErrorsMax.
+func (r *refusal) add(in, name, detail string) {
+	e := ProblemError{In: in, Name: name, Detail: detail}
+	if len(r.errors) < problemErrorsMax && !slices.Contains(r.errors, e) {
+		r.errors = append(r.errors, e)
+	}
+}
 
 // invalid refuses one parameter or one place in the body.
 func invalid(in, name, detail string) *refusal {

@@ -41,9 +41,8 @@ func newValidation(document *openapi3.T, method, path string) (*validation, erro
 	v := &validation{
 		route: &routers.Route{Spec: document, Path: path, PathItem: item, Method: method, Operation: &operation},
 		options: &openapi3filter.Options{
-			MultiError:                        true,
-			SkipSettingDefaults:               true,
-			RejectWhenRequestBodyNotSpecified: true,
+			MultiError:          true,
+			SkipSettingDefaults: true,
 		},
 		queries: make(map[string]bool),
 	}
@@ -73,10 +72,11 @@ func (v *validation) check(r *http.Request, body []byte) error {
 	}
 	r.Body, r.ContentLength, r.GetBody = http.NoBody, int64(len(body)), nil
 	if len(body) > 0 {
-		if v.route.Operation.RequestBody != nil {
-			if err := checkJSON(body, r.Header); err != nil {
-				return err
-			}
+		if v.route.Operation.RequestBody == nil {
+			return invalid("body", "", noBodyDetail)
+		}
+		if err := checkJSON(body, r.Header); err != nil {
+			return err
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
@@ -115,23 +115,26 @@ func (v *validation) checkQuery(u *url.URL) (url.Values, error) {
 }
 
 // refusalOf turns the validator's error, which may be a tree of them, into one refusal
-// that points at each mistake. It tells the validator's reasons, never its messages:
-// those have the value and the schema in them.
+// that points at each mistake and says what is wanted there. It tells nothing of the
+// value, and nothing in the validator's own words.
 func refusalOf(err error) error {
 	r := &refusal{code: ledger.CodeInvalid, detail: "the request is not as described; see errors"}
-	collectErrors(err, "body", "", r)
+	collectErrors(err, place{in: "body"}, r)
 	for _, e := range r.errors {
-		if e.In == openapi3.ParameterInHeader && e.Name == keyHeader && e.Detail == openapi3filter.ErrInvalidRequired.Error() {
+		if e.In == openapi3.ParameterInHeader && e.Name == keyHeader && e.Detail == missingDetail {
 			r.code, r.detail = codeKeyMissing, "send an Idempotency-Key: a new one for a new request, the same one to ask again"
 		}
 	}
 	return r
 }
 
-func collectErrors(err error, in, name string, into *refusal) {
-	if len(into.errors) == problemErrorsMax {
-		return
-	}
+// place is the part of a request that an error is about, and what the document says of it.
+type place struct {
+	in, name string
+	schema   *openapi3.Schema
+}
+
+func collectErrors(err error, at place, into *refusal) {
 	var several openapi3.MultiError
 	var request *openapi3filter.RequestError
 	var schema *openapi3.SchemaError
@@ -140,26 +143,38 @@ func collectErrors(err error, in, name string, into *refusal) {
 	switch {
 	case is(err, &several):
 		for _, e := range several {
-			collectErrors(e, in, name, into)
+			collectErrors(e, at, into)
 		}
 	case is(err, &request):
-		if request.Parameter != nil {
-			in, name = request.Parameter.In, request.Parameter.Name
+		if p := request.Parameter; p != nil {
+			at = place{p.In, p.Name, p.Schema.Value}
 		}
-		if request.Err == nil {
-			into.errors = append(into.errors, ProblemError{In: in, Name: name, Detail: request.Reason})
-			return
-		}
-		collectErrors(request.Err, in, name, into)
+		collectErrors(request.Err, at, into)
 	case is(err, &schema):
-		if in == "body" {
-			name = jsonPointer(schema.JSONPointer())
-		}
-		into.errors = append(into.errors, ProblemError{In: in, Name: name, Detail: schema.Reason})
+		collectMistakes(schema, at, into)
 	case errors.Is(err, openapi3filter.ErrInvalidRequired):
-		into.errors = append(into.errors, ProblemError{In: in, Name: name, Detail: err.Error()})
+		into.add(at.in, at.name, missingDetail)
 	default:
-		into.errors = append(into.errors, ProblemError{In: in, Name: name, Detail: "this value is not of the described form"})
+		into.add(at.in, at.name, wanted(at.schema))
+	}
+}
+
+// collectMistakes tells what is wanted where a value differs from its schema.
+func collectMistakes(e *openapi3.SchemaError, at place, into *refusal) {
+	name := at.name
+	if at.in == "body" {
+		name = jsonPointer(e.JSONPointer())
+	}
+	switch e.SchemaField {
+	case "required":
+		into.add(at.in, name, missingDetail)
+	case "properties":
+		// There is one such error for each unknown member, and none says which it is for.
+		for _, member := range unknownMembers(e.Schema, e.Value) {
+			into.add(at.in, name+jsonPointer([]string{member}), unknownMemberDetail)
+		}
+	default:
+		into.add(at.in, name, wanted(e.Schema))
 	}
 }
 
