@@ -3,6 +3,8 @@ package commands_test
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/shared/commands"
+	"holdfast/shared/expiry"
 	"holdfast/shared/ledger"
 )
 
@@ -298,6 +301,31 @@ func TestCaseD4_LostRaceIsDecidedAgain(t *testing.T) {
 	if err != nil || len(events) != 2 {
 		t.Errorf("%d events, %v; want creation and one confirm", len(events), err)
 	}
+	before, err := b.store.Hold(t.Context(), hold.ID)
+	if err != nil || before.Status != ledger.StatusConfirmed {
+		t.Fatalf("the hold is %+v, %v", before, err)
+	}
+	b.clock.Advance(time.Hour)
+	sweep, err := expiry.NewSweep(b.store.Store, b.others, b.clock, slog.New(slog.DiscardHandler), ledger.PageItemsMax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := sweep.Run(t.Context(), "sweep")
+	if err != nil || report.Released+report.AlreadyEnded+report.Failed != 0 || report.Lag != 0 {
+		t.Errorf("the sweep reports %+v, %v; want nothing to do", report, err)
+	}
+	// Nor does an entry that the index still has, which an index may for a while.
+	if released, err := b.others.ExpireHold(t.Context(), hold.ID, "sweep"); released || err != nil {
+		t.Errorf("released %t, %v", released, err)
+	}
+	after, err := b.store.Hold(t.Context(), hold.ID)
+	if err != nil || !reflect.DeepEqual(after, before) {
+		t.Errorf("an hour later the hold is %+v, %v; want %+v", after, err, before)
+	}
+	if events, err := b.store.HoldEvents(t.Context(), hold.ID); err != nil || len(events) != 2 {
+		t.Errorf("an hour later %d events, %v; want creation and one confirm", len(events), err)
+	}
+	b.wantCounters("S", 2, 0, 1)
 	b.balanced()
 }
 
