@@ -16,8 +16,7 @@ import (
 const endsWithin = 2 * time.Minute
 
 // P9: every hold ends, at most two minutes after it is due. For an hour holds are made at
-// odd moments, and every other tick of the schedule goes wrong in a way of its own. Before
-// each tick, and after it, no hold may be over for longer than the bound.
+// odd moments, and every other tick of the schedule goes wrong in a way of its own.
 func TestP9_EveryHoldEndsWithinTwoMinutes(t *testing.T) {
 	expiryFunction, _ := topology.FunctionNamed(topology.FunctionExpiry)
 	every := expiryFunction.Schedule.Every
@@ -27,23 +26,22 @@ func TestP9_EveryHoldEndsWithinTwoMinutes(t *testing.T) {
 	const holdsMadeFor, between = time.Hour, 7 * time.Second
 	w := newWorld(t, 1_000)
 	next := start
-	// Both ends fall between two ticks, so that the wait for a tick is part of what counts.
+	// No tick falls on the moment at which a hold is due, so each hold waits for its tick.
 	for tick := start.Add(every / 3); tick.Before(start.Add(holdsMadeFor + holdFor + 3*every)); tick = tick.Add(every) {
 		for ; next.Before(tick) && next.Before(start.Add(holdsMadeFor)); next = next.Add(between) {
 			w.clock.Set(next)
 			w.hold(1)
 		}
 		w.clock.Set(tick)
+		for _, id := range w.ids {
+			if hold := w.read(id); hold.Status == ledger.StatusHeld && tick.After(hold.ReleaseAt.Add(endsWithin)) {
+				t.Fatalf("at %s hold %s is HELD, due since %s", tick, id, hold.ReleaseAt)
+			}
+		}
 		if n := int(tick.Sub(start) / every); n%2 == 1 {
 			w.badTick(n)
 		} else {
 			mustRun(t, w.sweep(nil, nil, 100))
-		}
-		for _, id := range w.ids {
-			hold := w.read(id)
-			if due := hold.ReleaseAt.Add(endsWithin); hold.Status == ledger.StatusHeld && !tick.Before(due) {
-				t.Fatalf("at %s hold %s is HELD, due since %s", tick, id, hold.ReleaseAt)
-			}
 		}
 	}
 	if len(w.ids) != int(holdsMadeFor/between)+1 {
