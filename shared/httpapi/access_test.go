@@ -1,12 +1,15 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"holdfast/shared/ledger"
+	"holdfast/shared/ledger/memory"
 	"holdfast/shared/topology"
 )
 
@@ -96,6 +99,75 @@ func TestP11_ForeignIsUnknown(t *testing.T) {
 	}
 	missing := f.post("/v1/holds/anything-else/confirm", "", service(), f.key())
 	missing.wantProblem(http.StatusNotFound, "hold_not_found")
+}
+
+// Case L1, P11: how long an answer takes tells nothing either, because a foreign hold and
+// an unknown one cause the same calls to the store, one after the other. Measured times
+// would only show what the machine was busy with.
+func TestP11_ForeignAndUnknownCostTheSame(t *testing.T) {
+	store := &notedCalls{Store: memory.New()}
+	f := newFixtureOn(t, store)
+	f.define("seat", 5)
+	hold := f.mustHold(owner("U"), "seat", 1)
+	unknown := "hold_" + strings.Repeat("0", len(hold)-len("hold_"))
+	for _, c := range []call{
+		{method: http.MethodGet, path: "/v1/holds/%s"},
+		{method: http.MethodPost, path: "/v1/holds/%s/cancel"},
+	} {
+		var calls [][]string
+		for _, id := range []string{hold, unknown} {
+			asked := c
+			asked.path, asked.claims, asked.headers = fmt.Sprintf(c.path, id), owner("V"), f.key()
+			store.names = nil
+			f.do(asked).wantProblem(http.StatusNotFound, "hold_not_found")
+			calls = append(calls, store.names)
+		}
+		if len(calls[0]) == 0 || !slices.Equal(calls[0], calls[1]) {
+			t.Errorf("%s %s: a foreign hold causes %v, an unknown one %v", c.method, c.path, calls[0], calls[1])
+		}
+	}
+}
+
+// notedCalls notes which methods of the store are called that a request about one hold
+// could call.
+type notedCalls struct {
+	ledger.Store
+	names []string
+}
+
+func (s *notedCalls) Commit(ctx context.Context, c ledger.Change) error {
+	s.names = append(s.names, "Commit")
+	return s.Store.Commit(ctx, c)
+}
+
+func (s *notedCalls) Hold(ctx context.Context, id ledger.HoldID) (ledger.Hold, error) {
+	s.names = append(s.names, "Hold")
+	return s.Store.Hold(ctx, id)
+}
+
+func (s *notedCalls) HoldsOfOwner(ctx context.Context, owner ledger.OwnerID, page ledger.Page) ([]ledger.Hold, ledger.Cursor, error) {
+	s.names = append(s.names, "HoldsOfOwner")
+	return s.Store.HoldsOfOwner(ctx, owner, page)
+}
+
+func (s *notedCalls) Slots(ctx context.Context, ids []ledger.SlotID) ([]ledger.Slot, error) {
+	s.names = append(s.names, "Slots")
+	return s.Store.Slots(ctx, ids)
+}
+
+func (s *notedCalls) Stock(ctx context.Context, slots []ledger.Slot) ([]ledger.Stock, error) {
+	s.names = append(s.names, "Stock")
+	return s.Store.Stock(ctx, slots)
+}
+
+func (s *notedCalls) HoldEvents(ctx context.Context, id ledger.HoldID) ([]ledger.Event, error) {
+	s.names = append(s.names, "HoldEvents")
+	return s.Store.HoldEvents(ctx, id)
+}
+
+func (s *notedCalls) IdempotencyRecord(ctx context.Context, id ledger.IdempotencyID) (ledger.IdempotencyRecord, bool, error) {
+	s.names = append(s.names, "IdempotencyRecord")
+	return s.Store.IdempotencyRecord(ctx, id)
 }
 
 // A customer id in a body is refused, and the owner is who the token says.

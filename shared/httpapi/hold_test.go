@@ -170,10 +170,32 @@ func TestCaseG9_EachHoldOnceOverAllPages(t *testing.T) {
 	f.balanced()
 }
 
+// Case G9: all of 5,000 holds are listed, each once, however large the pages are.
+func TestCaseG9_ManyPages(t *testing.T) {
+	const holds = 5_000
+	f := newFixture(t)
+	f.define("seat", holds)
+	all := make([]string, holds)
+	for i := range all {
+		if i%3 > 0 { // some at the same millisecond
+			f.clock.Advance(time.Millisecond)
+		}
+		all[i] = f.mustHold(owner("U"), "seat", 1)
+	}
+	slices.Sort(all)
+	for _, limit := range []int{10, 33, 100} {
+		got := f.pages(fmt.Sprintf("limit=%d", limit), owner("U"))
+		slices.Sort(got)
+		if !slices.Equal(got, all) {
+			t.Errorf("in pages of %d: %d ids, want each of %d once", limit, len(got), holds)
+		}
+	}
+}
+
 // pages follows the cursors of a list and returns the ids of all pages.
 func (f *fixture) pages(query string, who map[string]any) []string {
 	f.t.Helper()
-	const pagesMax = 200
+	const pagesMax = 501
 	query = strings.TrimPrefix(query, "&")
 	var ids []string
 	cursor := ""

@@ -152,6 +152,30 @@ func TestCaseE9_SameKeyAtOnce(t *testing.T) {
 	}
 }
 
+// Case E9, with one unit on several shards: the two calls of one request look for the
+// unit in the same shards, and one of them may see it taken. By whom it was taken, it must
+// find out before it says that nothing is left.
+func TestCaseE9_TheLastUnitAtOnce(t *testing.T) {
+	const rounds = 300
+	for _, shards := range []int{2, 3} {
+		t.Run(fmt.Sprintf("%d shards", shards), func(t *testing.T) {
+			f := newFixture(t)
+			for round := range rounds {
+				slot := fmt.Sprintf("seat-%d", round)
+				f.define(slot, 1, fmt.Sprintf(`"shards":%d`, shards))
+				var answers [2]answer
+				key := keyed(slot)
+				atOnce(len(answers), func(i int) { answers[i] = f.create(owner("U"), line(slot, 1), key) })
+				if answers[0].status != http.StatusCreated || answers[1].status != http.StatusCreated || answers[0].body != answers[1].body {
+					t.Fatalf("round %d: %d %s and %d %s", round, answers[0].status, answers[0].body, answers[1].status, answers[1].body)
+				}
+				f.counters(slot, 0, 1, 0, 1)
+			}
+			f.balanced()
+		})
+	}
+}
+
 // slowStore is a store whose next commit is applied only after its caller has given up.
 type slowStore struct {
 	*memory.Store

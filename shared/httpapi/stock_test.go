@@ -214,6 +214,56 @@ func TestCaseF5_LargeBaskets(t *testing.T) {
 	f.balanced()
 }
 
+// Case F5, with stock in shards: a line may take from every shard of its slot, and a hold
+// of 50 lines still fits into one transaction, up to 80 stock items. More are refused
+// before any write, although there are units enough.
+func TestCaseF5_LargeBasketsOfShardedSlots(t *testing.T) {
+	const lines = ledger.LinesMax
+	f := newFixture(t)
+	for i := range lines {
+		f.define(fmt.Sprintf("slot-%d", i), 6, `"shards":2`) // three units in each
+	}
+	// The first split lines want more than a shard has.
+	basket := func(split int) string {
+		all := make([]string, lines)
+		for i := range all {
+			quantity := 1
+			if i < split {
+				quantity = 4
+			}
+			all[i] = fmt.Sprintf(`{"slot_id":"slot-%d","quantity":%d,"unit_amount":1000}`, i, quantity)
+		}
+		return `{"lines":[` + strings.Join(all, ",") + `]}`
+	}
+	f.create(owner("U"), basket(ledger.StockActionsMax-lines+1), f.key()).wantProblem(http.StatusServiceUnavailable, "busy")
+	f.counters("slot-0", 6, 0, 0, 6)
+	for _, split := range []int{0, ledger.StockActionsMax - lines} {
+		end := func(name string) {
+			t.Helper()
+			a := f.create(owner("U"), basket(split), f.key())
+			a.want(http.StatusCreated)
+			hold := a.text("hold_id")
+			switch name {
+			case "cancel":
+				f.post("/v1/holds/"+hold+"/cancel", "{}", owner("U"), f.key()).want(http.StatusOK)
+			case "expire":
+				f.clock.Advance(ledger.HoldForDefault)
+				if released, err := f.sweeper.ExpireHold(t.Context(), ledger.HoldID(hold), "sweep"); !released || err != nil {
+					t.Errorf("expire: %t, %v", released, err)
+				}
+			case "confirm":
+				f.post("/v1/holds/"+hold+"/confirm", "{}", service(), f.key()).want(http.StatusOK)
+			}
+		}
+		for _, name := range []string{"cancel", "expire", "confirm"} {
+			end(name)
+		}
+	}
+	f.counters("slot-0", 1, 0, 5, 6)
+	f.counters("slot-49", 4, 0, 2, 6)
+	f.balanced()
+}
+
 // Case L6: asking for a negative quantity created stock.
 func TestCaseL6_OddQuantities(t *testing.T) {
 	f := newFixture(t)
