@@ -150,6 +150,40 @@ func TestTokensAreChecked(t *testing.T) {
 	}
 }
 
+// Case L1: whom another issuer vouches for is nobody here, whichever route is called and
+// whatever the token says, and the function is not even started. The other issuer signs
+// with a key of its own, also when the token claims to be from ours.
+func TestCaseL1_ATokenOfAnotherIssuerReachesNothing(t *testing.T) {
+	s := mustServe(t, nil)
+	folder := t.TempDir()
+	other, err := gateway.LoadIssuer(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := mustKey(t, folder)
+	scopes := "holds confirm catalog operate"
+	foreign := claimsWith(map[string]any{"iss": "https://other.example.com", "scope": scopes, "groups": []string{"ops"}})
+	pretending := claimsWith(map[string]any{"scope": scopes, "groups": []string{"ops"}})
+	path := strings.NewReplacer("{hold_id}", "hold_1", "{slot_id}", "seat")
+	protected := 0
+	for _, route := range topology.Routes() {
+		if len(route.Scopes) == 0 {
+			continue
+		}
+		protected++
+		for _, token := range []string{
+			forge(t, other, jwa.RS256(), key, foreign), forge(t, other, jwa.RS256(), key, pretending),
+			forge(t, s.issuer, jwa.RS256(), key, pretending), // under the id of our key
+		} {
+			response, body := s.send(t, []string{route.Method + " " + path.Replace(route.Path) + " HTTP/1.1", "Authorization: Bearer " + token}, "")
+			wantAnswer(t, response, body, http.StatusUnauthorized, `{"message":"Unauthorized"}`)
+		}
+	}
+	if protected == 0 || s.function.payload != nil {
+		t.Errorf("%d protected routes; the function got %s", protected, s.function.payload)
+	}
+}
+
 func TestRefusedTokensAnswerAsOnAWS(t *testing.T) {
 	s := mustServe(t, nil)
 	response, body := s.send(t, []string{"GET /v1/holds HTTP/1.1"}, "")
