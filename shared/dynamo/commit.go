@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -35,15 +36,20 @@ func (s *Store) commit(ctx context.Context, c ledger.Change, all []leg, items []
 	pace := s.newRetry()
 	for {
 		// A new input for each try: the SDK writes its token into the input, and a try of
-		// ours is a new call, not a replay of the last one's bytes.
-		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+		// ours is a new call, not a replay of the last one's bytes. The SDK's own retries are
+		// off, because a lost answer that it tries again is hidden from this loop.
+		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items}, withoutRetries)
 		if err == nil {
 			return nil
 		}
 		f := classify(err)
 		switch f.kind {
 		case failureRefused:
-			return s.refused(c, all, f)
+			err := s.refused(c, all, f)
+			if r := (*ledger.Refused)(nil); ambiguous && errors.As(err, &r) && !final(r) {
+				return s.settle(ctx, c, errLateTry)
+			}
+			return err
 		case failureFault:
 			return internal("committing a change", err)
 		case failureAmbiguous:
@@ -80,6 +86,19 @@ func (s *Store) refused(c ledger.Change, all []leg, f failure) error {
 	}
 	return r
 }
+
+// errLateTry is why a refusal is not told: an earlier try of the same change had no
+// answer, and what refused this one may not refuse that one when it arrives.
+var errLateTry = errors.New("refused now, but an earlier try is perhaps still on its way")
+
+// final reports whether a change that was refused so can never be applied later. Versions
+// only grow, and what exists stays. Stock comes back, and prices may.
+func final(r *ledger.Refused) bool {
+	return slices.ContainsFunc(r.Legs, func(leg ledger.RefusedLeg) bool { return leg.Kind != ledger.LegStock })
+}
+
+// withoutRetries turns the SDK's retries off for one call.
+func withoutRetries(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 func isOwnEvent(c ledger.Change, stored ledger.Event) bool {
 	for _, e := range c.Events {

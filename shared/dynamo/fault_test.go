@@ -279,6 +279,21 @@ func TestCaseG6_LostAnswer(t *testing.T) {
 	})
 }
 
+// G6, the other way round: a try gets no answer, and the next one is refused for want of
+// stock. The first may still arrive when the stock is back, so nothing is refused for sure.
+func TestCaseG6_ARefusalAfterALostAnswerIsNotFinal(t *testing.T) {
+	c := newCounter(t, 1)
+	c.faults.Drop(dynamotest.TransactWriteItems, 1)
+	c.faults.Interrupt(dynamotest.TransactWriteItems, func() {
+		if _, err := c.buy(); err != nil {
+			t.Errorf("the other buyer: %v", err)
+		}
+	})
+	_, err := c.buy()
+	wantCode(t, err, ledger.CodeOutcomeUnknown)
+	c.wantStock(0, 1, 0)
+}
+
 // triesOfOneCall is how often a lost answer is asked for again: the pauses after it are
 // short, so the number of tries is the bound and not the time.
 const triesOfOneCall = 10

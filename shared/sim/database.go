@@ -19,8 +19,9 @@ import (
 const (
 	// callFor is how long a healthy call takes in all, at least and at most.
 	callForMin, callForMax = time.Millisecond, 12 * time.Millisecond
-	// slowForMax is how long a slow call takes at most: longer than a client waits.
-	slowForMax = 6 * time.Second
+	// slowForMax is how long a slow call takes at most: so long that it may still arrive
+	// after its client has given up, tried again, and been refused.
+	slowForMax = 14 * time.Second
 	// clientGivesUpAfter is the client's own time-out. What arrived is carried out even
 	// if nobody waits for it.
 	clientGivesUpAfter = 3 * time.Second
