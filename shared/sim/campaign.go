@@ -85,7 +85,7 @@ func (c Campaign) Play() Report {
 		}
 	}
 	report.Took = time.Since(started)
-	slices.SortFunc(report.Failed, func(a, b Result) int { return int(min(max(int64(a.Seed)-int64(b.Seed), -1), 1)) }) //nolint:gosec // a sign
+	slices.SortFunc(report.Failed, func(a, b Result) int { return int(min(max(int64(a.Seed)-int64(b.Seed), -1), 1)) })
 	return report
 }
 
@@ -93,7 +93,7 @@ func (c Campaign) Play() Report {
 func (c Campaign) hand(seeds chan<- uint64, enough <-chan struct{}) {
 	defer close(seeds)
 	for i := range len(c.Also) + c.Histories {
-		seed := c.First + uint64(i-len(c.Also)) //nolint:gosec // not negative where it is used
+		seed := c.First + uint64(i-len(c.Also))
 		if i < len(c.Also) {
 			seed = c.Also[i]
 		}

@@ -15,7 +15,7 @@ type dice struct{ *rand.Rand }
 // newDice returns the dice of this name under the seed.
 func newDice(seed uint64, name string) *dice {
 	h := fnv.New64a()
-	h.Write([]byte(name))                                //nolint:errcheck // a hash does not fail
+	h.Write([]byte(name))
 	return &dice{rand.New(rand.NewPCG(seed, h.Sum64()))} //nolint:gosec // repeatable on purpose
 }
 

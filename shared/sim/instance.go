@@ -115,7 +115,7 @@ type invocation struct {
 func (i *instance) invoke(name string, body func(), ended func(completed bool)) {
 	k := i.world.kernel
 	call := &invocation{ended: ended}
-	call.task = k.spawn(k.now, name+" in "+i.name, i.world.dice(name), func(t *task) {
+	call.task = k.spawn(k.now, name+" in "+i.name, i.world.dice(name), func(*task) {
 		body()
 		if i.remove(call) {
 			call.ended(true)

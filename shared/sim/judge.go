@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"holdfast/shared/ledger"
@@ -320,10 +319,4 @@ func (w *world) keyUsedFor(r *request) bool {
 	return slices.ContainsFunc(w.requests, func(other *request) bool {
 		return other != r && other.idempotency() == r.idempotency() && !sameRequest(other, r)
 	})
-}
-
-// titleOf is the part of a violation's text that stays the same when a history shrinks.
-func titleOf(violation string) string {
-	title, _, _ := strings.Cut(violation, ":")
-	return title
 }

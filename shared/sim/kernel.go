@@ -39,7 +39,7 @@ func (k *kernel) after(d time.Duration, do func()) { k.at(k.now.Add(d), do) }
 // run takes entries off the agenda until none is left at or before end.
 func (k *kernel) run(end time.Time) {
 	for len(k.agenda) > 0 && !k.agenda[0].when.After(end) {
-		e := heap.Pop(&k.agenda).(entry) //nolint:errcheck,forcetypeassert // the heap holds nothing else
+		e := heap.Pop(&k.agenda).(entry)
 		k.now = e.when
 		k.steps++
 		e.do()
@@ -178,7 +178,7 @@ func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
 
 // Push is for package heap.
 func (a *agenda) Push(x any) {
-	*a = append(*a, x.(entry)) //nolint:errcheck,forcetypeassert // only entries are pushed
+	*a = append(*a, x.(entry))
 }
 
 // Pop is for package heap.

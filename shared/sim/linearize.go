@@ -50,7 +50,7 @@ const (
 var slotModel = porcupine.Model{
 	Init: func() any { return slotState{} },
 	Step: func(state, input, _ any) (bool, any) {
-		s, in := state.(slotState), input.(slotStep) //nolint:errcheck,forcetypeassert // the model's own types
+		s, in := state.(slotState), input.(slotStep)
 		return in.from(&s), s
 	},
 	DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%+v", input) },
