@@ -119,6 +119,18 @@ func dynamoFailureMutants() []mutant {
 			harm:  "a short disturbance of the network is told as a fault that no retry can help",
 		},
 		{
+			name:  "a refusal is told before a lost try has arrived",
+			edits: []edit{{dynamoCommit, "; ambiguous && errors.As", "; false && errors.As"}},
+			harm:  "a buyer is told 'sold out' and owns a hold that nobody knows of",
+			tests: []string{"./shared/dynamo"},
+		},
+		{
+			name:  "what is not found was not written",
+			edits: []edit{{dynamoCommit, "	if len(out.Item) == 0 {\n		return unknown\n", "	if len(out.Item) == 0 {\n		return unavailable(\"committing a change\", cause)\n"}},
+			harm:  "a client is told that nothing was written, and the write arrives a moment later",
+			tests: []string{"./shared/dynamo"},
+		},
+		{
 			name:  "own writes look foreign",
 			edits: []edit{{dynamoCommit, "if e.ID == stored.ID {", `if e.ID == stored.ID && e.ID == "" {`}},
 			harm:  "a write whose answer was lost is told as a lost race, and the outcome stays unknown for longer",
