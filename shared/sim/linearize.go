@@ -12,7 +12,7 @@ import (
 	"holdfast/shared/ledger"
 )
 
-// linearizeFor bounds porcupine's work on one slot of one history.
+// linearizeFor bounds porcupine's work on one history. Its slots share it.
 const linearizeFor = time.Second
 
 // slotState is the model of a slot: what is left, and how it is sold.
@@ -90,9 +90,9 @@ func (in slotStep) from(s *slotState) bool {
 // linearize checks that every slot's history could have happened one step after the
 // other. It returns how many slots could not be decided in time.
 func (w *world) linearize() int {
-	undecided := 0
+	undecided, slotFor := 0, linearizeFor/time.Duration(max(1, len(w.books.slots)))
 	for _, id := range slices.Sorted(maps.Keys(w.books.slots)) {
-		switch porcupine.CheckOperationsTimeout(slotModel, w.stepsOf(id), linearizeFor) {
+		switch porcupine.CheckOperationsTimeout(slotModel, w.stepsOf(id), slotFor) {
 		case porcupine.Illegal:
 			w.violated("linearizable", "no order of its steps explains the history of %s", id)
 		case porcupine.Unknown:
