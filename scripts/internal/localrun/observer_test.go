@@ -61,10 +61,13 @@ func (o *observer) between(function topology.FunctionName, endpoint string) stri
 	return server.URL
 }
 
+// close ends the servers. It does not hold the lock meanwhile: a server waits for its last
+// calls, and each of them takes the lock.
 func (o *observer) close() {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, server := range o.servers {
+	servers := o.servers
+	o.mu.Unlock()
+	for _, server := range servers {
 		server.CloseClientConnections()
 		server.Close()
 	}
