@@ -118,7 +118,8 @@ func (i *instance) invoke(name string, body func(), ended func(completed bool)) 
 	call.task = k.spawn(k.now, name+" in "+i.name, i.world.dice(name), func(*task) {
 		body()
 		if i.remove(call) {
-			call.ended(true)
+			// A task must not resume another: the kernel tells whoever waits for the answer.
+			k.after(0, func() { call.ended(true) })
 		}
 	})
 	i.calls = append(i.calls, call)

@@ -91,11 +91,13 @@ func (k *kernel) spawn(when time.Time, name string, d *dice, body func(t *task))
 
 // step lets the task run until it pauses or ends.
 func (t *task) step() {
-	before := t.kernel.running
+	if t.kernel.running != nil {
+		panic("sim: " + t.kernel.running.name + " resumes " + t.name + "; only the kernel may")
+	}
 	t.kernel.running = t
 	t.resume <- struct{}{}
 	<-t.kernel.yielded
-	t.kernel.running = before
+	t.kernel.running = nil
 	if t.done {
 		delete(t.kernel.alive, t)
 	}

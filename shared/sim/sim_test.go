@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -53,6 +54,20 @@ func TestHistoriesKeepThePromises(t *testing.T) {
 	}
 	if report.Holds < 5*report.Histories || report.Requests < 30*report.Histories {
 		t.Errorf("%s: the histories are too quiet to prove anything", report)
+	}
+}
+
+// A history leaves nothing behind: whatever was still under way at its end is ended. A
+// goroutine that stayed would keep its whole world in memory.
+func TestHistoriesLeaveNoGoroutine(t *testing.T) {
+	c := contract(t)
+	sim.Run(1, sim.Options{Contract: c})
+	before := runtime.NumGoroutine()
+	for seed := range uint64(100) {
+		sim.Run(seed+1, sim.Options{Contract: c})
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines, and %d before", after, before)
 	}
 }
 
