@@ -61,7 +61,6 @@ func TestHistoriesKeepThePromises(t *testing.T) {
 // goroutine that stayed would keep its whole world in memory.
 func TestHistoriesLeaveNoGoroutine(t *testing.T) {
 	c := contract(t)
-	sim.Run(1, sim.Options{Contract: c})
 	before := runtime.NumGoroutine()
 	for seed := range uint64(100) {
 		sim.Run(seed+1, sim.Options{Contract: c})
