@@ -22,10 +22,6 @@ func PickShard(hold HoldID, slot SlotID, shards int) Shard {
 // the fullest shards first, so that few items are written. It reports false when the
 // shards together have too little: that is a proof only if they were read at one moment.
 func Allocate(stock []Stock, quantity Units, first Shard) ([]Allocation, bool) {
-	return allocate(stock, quantity, first)
-}
-
-func allocate(stock []Stock, quantity Units, first Shard) ([]Allocation, bool) {
 	for i := range stock {
 		s := stock[(i+int(first))%len(stock)]
 		if s.Counters.Available >= quantity {

@@ -218,13 +218,13 @@ func slotsEqual(a, b Slot) bool {
 }
 
 // spreadCapacity divides a change of capacity over the shards: growth evenly, loss
-// from what is available, the fullest shards first. It reports false when too few
+// from what is available, as a hold would take it. It reports false when too few
 // units are available.
 func spreadCapacity(stock []Stock, delta Units) ([]Units, bool) {
 	if delta >= 0 {
 		return spreadEvenly(delta, len(stock)), true
 	}
-	wanted, found := allocate(stock, -delta, 0)
+	wanted, found := Allocate(stock, -delta, 0)
 	if !found {
 		return nil, false
 	}
