@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"shared/topology":  {},
 	"shared/telemetry": {"shared/ledger", "shared/system", "shared/topology"},
 	"shared/commands":  {"shared/ledger", "shared/system"},
+	"shared/payment":   {"shared/ledger", "shared/system"},
 	"shared/config":    inward,
 	"shared/dynamo":    inward,
 	"shared/outbox":    inward,

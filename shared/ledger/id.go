@@ -20,6 +20,19 @@ type ResourceID string
 // write of the same hold can recognise itself.
 type HoldID string
 
+// ReservationID names a reservation. It is drawn at random before the first write.
+type ReservationID string
+
+// AttemptNumber numbers the payment attempts of one reservation, from 1. Zero stands
+// for "none".
+type AttemptNumber int
+
+// PaymentID is the payment provider's name of one payment.
+type PaymentID string
+
+// ProviderEventID is the payment provider's name of one event that it sent.
+type ProviderEventID string
+
 // OwnerID names who a hold belongs to: the subject of the caller's token.
 type OwnerID string
 
@@ -55,8 +68,9 @@ const (
 )
 
 var (
-	namePattern   = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
-	holdIDPattern = regexp.MustCompile(`^hold_[0-9a-z]{26}$`)
+	namePattern          = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
+	holdIDPattern        = regexp.MustCompile(`^hold_[0-9a-z]{26}$`)
+	reservationIDPattern = regexp.MustCompile(`^rsv_[0-9a-z]{26}$`)
 )
 
 // ValidName reports whether s may name a slot, a resource or a resource type:
@@ -67,8 +81,14 @@ func ValidName(s string) bool { return namePattern.MatchString(s) }
 // can be answered as unknown without a read.
 func ValidHoldID(s string) bool { return holdIDPattern.MatchString(s) }
 
+// ValidReservationID reports whether s has the form of a reservation id.
+func ValidReservationID(s string) bool { return reservationIDPattern.MatchString(s) }
+
 // DueShard is the partition of the due index that a hold waits in.
 func DueShard(id HoldID) int { return int(hash(string(id)) % DueShards) }
+
+// ReservationDueShard is the partition of the due index that a reservation waits in.
+func ReservationDueShard(id ReservationID) int { return int(hash(string(id)) % DueShards) }
 
 // UnpublishedShard is the partition of the unpublished index that an event waits in.
 func UnpublishedShard(id EventID) int { return int(hash(string(id)) % UnpublishedShards) }
@@ -81,6 +101,11 @@ func hash(s string) uint64 {
 
 // NewHoldID gives 128 random bits the form of a hold id.
 func NewHoldID(random [16]byte) HoldID { return HoldID("hold_" + encodeID(random)) }
+
+// NewReservationID gives 128 random bits the form of a reservation id.
+func NewReservationID(random [16]byte) ReservationID {
+	return ReservationID("rsv_" + encodeID(random))
+}
 
 // NewEventID gives 128 random bits the form of an event id.
 func NewEventID(random [16]byte) EventID { return EventID("event_" + encodeID(random)) }
@@ -107,6 +132,16 @@ func encodeID(random [16]byte) string {
 		out[i] = idAlphabet[value]
 	}
 	return string(out)
+}
+
+// derivedBits are 128 bits that follow from parts and look random. What is made twice
+// from the same parts, by two workers or after a crash, is the same thing.
+func derivedBits(parts ...string) [16]byte {
+	h := sha256.New()
+	for _, part := range parts {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash takes every write
+	}
+	return [16]byte(h.Sum(nil)[:16])
 }
 
 func (s Shard) String() string { return fmt.Sprintf("%d", int(s)) }
