@@ -5,8 +5,8 @@ type Scope string
 
 // The scopes.
 const (
-	ScopeHolds   Scope = "holds"   // an owner: makes, reads and cancels own holds
-	ScopeConfirm Scope = "confirm" // a trusted service: confirms holds it has been paid for
+	ScopeHolds   Scope = "holds"   // an owner: makes, reads, pays and cancels own holds
+	ScopeConfirm Scope = "confirm" // a trusted service: confirms holds it has been paid for, and delivers
 	ScopeCatalog Scope = "catalog" // defines, prices, opens and closes slots
 	ScopeOperate Scope = "operate" // an operator: reads everything; also needs the operator group
 )
@@ -54,5 +54,13 @@ func Routes() []Route {
 		read("GET", "/v1/holds/{hold_id}", ScopeHolds, ScopeConfirm, ScopeOperate),
 		write("POST", "/v1/holds/{hold_id}/confirm", ScopeConfirm),
 		write("POST", "/v1/holds/{hold_id}/cancel", ScopeHolds),
+		write("POST", "/v1/holds/{hold_id}/payment", ScopeHolds),
+		read("GET", "/v1/reservations", ScopeHolds, ScopeOperate),
+		read("GET", "/v1/reservations/{reservation_id}", ScopeHolds, ScopeConfirm, ScopeOperate),
+		write("POST", "/v1/reservations/{reservation_id}/payment-session", ScopeHolds),
+		write("POST", "/v1/reservations/{reservation_id}/cancel", ScopeHolds, ScopeOperate),
+		write("POST", "/v1/reservations/{reservation_id}/delivery", ScopeConfirm),
+		// The signature on the body is the authority, and only the function can check it.
+		{"POST", "/v1/webhooks/stripe", nil, writePerSecond, writeBurst, FunctionWebhook},
 	}
 }

@@ -29,7 +29,7 @@ func TestRoutesAreUnique(t *testing.T) {
 
 func TestRoutesAreWellFormed(t *testing.T) {
 	methods := []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
-	path := regexp.MustCompile(`^/v1(/([a-z]+(\.json)?|\{[a-z]+(_[a-z]+)*\}))+$`)
+	path := regexp.MustCompile(`^/v1(/([a-z]+(-[a-z]+)*(\.json)?|\{[a-z]+(_[a-z]+)*\}))+$`)
 	for _, r := range topology.Routes() {
 		if !slices.Contains(methods, r.Method) || !path.MatchString(r.Path) {
 			t.Errorf("malformed route %q %q", r.Method, r.Path)
@@ -61,7 +61,7 @@ func TestEveryScopeIsKnownAndUsed(t *testing.T) {
 // Who forgets the scopes of a new route makes it public; this list is the second
 // place that must agree.
 func TestOnlyTheseRoutesArePublic(t *testing.T) {
-	want := []string{"GET /v1/availability", "GET /v1/health", "GET /v1/openapi.json"}
+	want := []string{"GET /v1/availability", "GET /v1/health", "GET /v1/openapi.json", "POST /v1/webhooks/stripe"}
 	var got []string
 	for _, r := range topology.Routes() {
 		if len(r.Scopes) == 0 {
@@ -71,6 +71,17 @@ func TestOnlyTheseRoutesArePublic(t *testing.T) {
 	slices.Sort(got)
 	if !slices.Equal(got, want) {
 		t.Errorf("public routes are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// The provider carries no token of ours, so its webhook is public; what is behind it must
+// be the function that checks signatures and may do least.
+func TestOnlyTheWebhookFunctionIsBehindItsRoute(t *testing.T) {
+	for _, r := range topology.Routes() {
+		isWebhook := strings.HasPrefix(r.Path, "/v1/webhooks/")
+		if isWebhook != (r.Function == topology.FunctionWebhook) {
+			t.Errorf("%s %s goes to %s", r.Method, r.Path, r.Function)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package topology_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +24,14 @@ const (
 	streamFilterPatternLimit = 5
 	// https://docs.aws.amazon.com/lambda/latest/api/API_FunctionEventInvokeConfig.html
 	// is narrower than the Scheduler's own limits, and both get the same values.
-	invokeRetriesLimit                     = 2
+	invokeRetriesLimit = 2
+	// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
+	queueBatchMessagesWithoutWindowLimit = 10
+	queueConcurrencyMin                  = 2
+	// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+	queueVisibilityFactor, queueReceivesMin = 6, 5
+	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+	queueVisibilityLimit                   = 12 * time.Hour
 	invokeEventAgeMin, invokeEventAgeLimit = 60 * time.Second, 6 * time.Hour
 )
 
@@ -39,6 +47,9 @@ func services() map[topology.Resource]string {
 		topology.ResourceEventBus:           "events",
 		topology.ResourceOutboxFailures:     "sqs",
 		topology.ResourceScheduleFailures:   "sqs",
+		topology.ResourceSagaQueue:          "sqs",
+		topology.ResourceSagaFailures:       "sqs",
+		topology.ResourcePaymentSecret:      "secretsmanager",
 	}
 }
 
@@ -61,7 +72,7 @@ func TestFunctionNamesAreUniqueAndFound(t *testing.T) {
 
 func TestEachFunctionHasATrigger(t *testing.T) {
 	for _, f := range topology.Functions() {
-		if f.HTTP == nil && f.Stream == nil && f.Schedule == nil {
+		if f.HTTP == nil && f.Stream == nil && f.Queue == nil && f.Schedule == nil {
 			t.Errorf("%s: nothing starts it", f.Name)
 		}
 	}
@@ -101,13 +112,15 @@ func TestGrantsAreExact(t *testing.T) {
 }
 
 // An index tells of many items at once, so a function queries only those that its work
-// needs: the api lists an owner's holds and a resource's slots, the sweep what is due, and
-// the relay gets its work from the stream.
+// needs: the api lists an owner's holds and a resource's slots, the sweep and the saga what
+// is due, and the relay and the webhook are told of their work.
 func TestEachFunctionQueriesItsOwnIndexes(t *testing.T) {
 	want := map[topology.FunctionName][]topology.Resource{
-		topology.FunctionAPI:    {topology.TableIndex("owner"), topology.TableIndex("resource")},
-		topology.FunctionExpiry: {topology.TableIndex("due")},
-		topology.FunctionOutbox: nil,
+		topology.FunctionAPI:     {topology.TableIndex("owner"), topology.TableIndex("resource")},
+		topology.FunctionWebhook: nil,
+		topology.FunctionExpiry:  {topology.TableIndex("due")},
+		topology.FunctionOutbox:  nil,
+		topology.FunctionSaga:    {topology.TableIndex("due")},
 	}
 	for _, f := range topology.Functions() {
 		var got []topology.Resource
@@ -125,20 +138,24 @@ func TestEachFunctionQueriesItsOwnIndexes(t *testing.T) {
 func TestEveryResourceIsUsed(t *testing.T) {
 	for _, resource := range topology.Resources() {
 		used := slices.ContainsFunc(topology.Functions(), func(f topology.Function) bool {
-			return slices.ContainsFunc(f.Grants, func(g topology.Grant) bool { return g.Resource == resource })
+			// The queue moves its dead letters by itself: no function sends them.
+			return f.Queue != nil && f.Queue.DeadLetters == resource ||
+				slices.ContainsFunc(f.Grants, func(g topology.Grant) bool { return g.Resource == resource })
 		})
 		if !used {
-			t.Errorf("no function may use %s", resource)
+			t.Errorf("no function uses %s", resource)
 		}
 	}
 }
 
-// A function that may use a resource must be told its name, and one that is told a
+// A function whose code may use a resource must be told its name, and one that is told a
 // name without being allowed anything on it carries a useless variable.
 func TestVariablesMatchGrants(t *testing.T) {
 	names := map[topology.Resource]topology.Variable{
-		topology.ResourceTable:    topology.VariableTableName,
-		topology.ResourceEventBus: topology.VariableEventBusName,
+		topology.ResourceTable:         topology.VariableTableName,
+		topology.ResourceEventBus:      topology.VariableEventBusName,
+		topology.ResourceSagaQueue:     topology.VariableSagaQueueURL,
+		topology.ResourcePaymentSecret: topology.VariablePaymentSecretID,
 	}
 	for _, f := range topology.Functions() {
 		if !slices.Contains(f.Variables, topology.VariableStage) {
@@ -150,10 +167,52 @@ func TestVariablesMatchGrants(t *testing.T) {
 			}
 		}
 		for resource, variable := range names {
-			granted := slices.ContainsFunc(f.Grants, func(g topology.Grant) bool { return g.Resource == resource })
+			granted := slices.ContainsFunc(f.Grants, func(g topology.Grant) bool {
+				return g.Resource == resource && g.Caller == topology.CallerCode
+			})
 			if told := slices.Contains(f.Variables, variable); told != granted {
 				t.Errorf("%s: granted on %s is %t, but told its name is %t", f.Name, resource, granted, told)
 			}
+		}
+	}
+}
+
+// Who may do what to the keys of the payment provider, to the saga's queue and to stock is
+// written out here, so that a grant that comes or goes is seen. The webhook is open to
+// everybody: it writes nothing but a message.
+func TestTheWebhookAndTheSagaMayDoTheirWorkOnly(t *testing.T) {
+	of := func(name topology.FunctionName) map[topology.Resource][]string {
+		f, _ := topology.FunctionNamed(name)
+		actions := map[topology.Resource][]string{}
+		for _, g := range f.Grants {
+			actions[g.Resource] = append(actions[g.Resource], g.Actions...)
+		}
+		return actions
+	}
+	read := []string{"secretsmanager:GetSecretValue"}
+	send := []string{"sqs:SendMessage"}
+	for name, want := range map[topology.FunctionName]map[topology.Resource][]string{
+		topology.FunctionWebhook: {
+			topology.ResourceTable: {"dynamodb:GetItem"}, topology.ResourceSagaQueue: send, topology.ResourcePaymentSecret: read,
+		},
+		topology.FunctionSaga: {
+			topology.ResourceTable:            {"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+			topology.ResourceTableIndexDue:    {"dynamodb:Query"},
+			topology.ResourcePaymentSecret:    read,
+			topology.ResourceSagaQueue:        {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
+			topology.ResourceScheduleFailures: send,
+		},
+	} {
+		if got := of(name); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s may %v, want %v", name, got, want)
+		}
+	}
+	for name, want := range map[topology.FunctionName][2]bool{
+		topology.FunctionAPI: {false, true}, topology.FunctionOutbox: {true, false}, topology.FunctionExpiry: {false, false},
+	} {
+		got := of(name)
+		if sends, reads := got[topology.ResourceSagaQueue] != nil, got[topology.ResourcePaymentSecret] != nil; want != [2]bool{sends, reads} {
+			t.Errorf("%s sends to the saga: %t, reads the payment secret: %t; want %v", name, sends, reads, want)
 		}
 	}
 }
@@ -164,17 +223,28 @@ func TestCaseH8_TimeoutsAreOrdered(t *testing.T) {
 	if api.Timeout != topology.APITimeout {
 		t.Errorf("the api function ends after %s, want APITimeout %s", api.Timeout, topology.APITimeout)
 	}
+	// coldStartAndAnswer is room for a start from nothing and for writing the answer: a cold
+	// start with clients stays well below a second, and the secret is read within it.
+	const coldStartAndAnswer = 5 * time.Second
 	ordered := []time.Duration{
-		0, topology.DatabaseBudget, topology.APITimeout,
+		0, topology.DatabaseBudget, topology.DatabaseBudget + topology.ProviderBudget + coldStartAndAnswer, topology.APITimeout,
 		topology.IntegrationTimeout, topology.IntegrationTimeoutLimit,
 	}
 	for i := 1; i < len(ordered); i++ {
 		if ordered[i-1] >= ordered[i] {
-			t.Errorf("want 0 < DatabaseBudget < APITimeout < IntegrationTimeout < limit, got %v", ordered)
+			t.Errorf("want 0 < DatabaseBudget < both budgets and room < APITimeout < IntegrationTimeout < limit, got %v", ordered)
 		}
 	}
 	if topology.IntegrationTimeoutLimit != 30*time.Second {
 		t.Errorf("API Gateway's limit is 30 s, not %s", topology.IntegrationTimeoutLimit)
+	}
+}
+
+// Case E9: a provider that needs 8 s to begin a payment is waited for.
+func TestCaseE9_ASlowProviderIsWaitedFor(t *testing.T) {
+	const slow = 8 * time.Second
+	if topology.ProviderBudget <= slow {
+		t.Errorf("a provider is given %s, and one was seen to take %s", topology.ProviderBudget, slow)
 	}
 }
 
@@ -237,6 +307,39 @@ func TestScheduleTriggersDoNotPileUp(t *testing.T) {
 			t.Errorf("%s: a tick is kept for %s although the next one does its work", f.Name, s.EventAgeMax)
 		}
 		mustSendTo(t, f, s.FailureDestination)
+	}
+}
+
+func TestQueueTriggersGiveNoMessageToTwoRuns(t *testing.T) {
+	for _, f := range topology.Functions() {
+		q := f.Queue
+		if q == nil {
+			continue
+		}
+		// A larger batch needs a window of a second, which every message would wait for.
+		if q.BatchMessagesMax < 1 || q.BatchMessagesMax > queueBatchMessagesWithoutWindowLimit || q.BatchWindow != 0 {
+			t.Errorf("%s: batch limits out of range: %+v", f.Name, *q)
+		}
+		if q.VisibilityTimeout < queueVisibilityFactor*f.Timeout+q.BatchWindow || q.VisibilityTimeout > queueVisibilityLimit {
+			t.Errorf("%s: a message is hidden for %s, but a run takes up to %s", f.Name, q.VisibilityTimeout, f.Timeout)
+		}
+		if q.ReceivesMax < queueReceivesMin {
+			t.Errorf("%s: %d receives, which throttling alone can use up", f.Name, q.ReceivesMax)
+		}
+		if q.ConcurrencyMax < queueConcurrencyMin || f.ReservedConcurrency > 0 && q.ConcurrencyMax >= f.ReservedConcurrency {
+			t.Errorf("%s: %d runs for the queue, of %d reserved", f.Name, q.ConcurrencyMax, f.ReservedConcurrency)
+		}
+		for _, resource := range []topology.Resource{q.Queue, q.DeadLetters} {
+			if !slices.Contains(topology.Resources(), resource) {
+				t.Errorf("%s: unknown queue %q", f.Name, resource)
+			}
+		}
+		if q.Queue == q.DeadLetters {
+			t.Errorf("%s: the queue %s is its own dead-letter queue", f.Name, q.Queue)
+		}
+		for _, action := range []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"} {
+			mustBeGranted(t, f, q.Queue, action)
+		}
 	}
 }
 

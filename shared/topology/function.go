@@ -1,0 +1,171 @@
+package topology
+
+import (
+	"slices"
+	"time"
+)
+
+const (
+	// streamRetriesMax is the most that an event source mapping takes.
+	// https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-params.html
+	streamRetriesMax = 10_000
+	// workerTimeout is the Lambda time-out of what a minute's tick starts: it has ended
+	// when the next tick comes.
+	workerTimeout = 55 * time.Second
+)
+
+// Functions returns every function of Holdfast, in a fixed order. The caller owns
+// the result.
+func Functions() []Function {
+	return []Function{apiFunction(), webhookFunction(), expiryFunction(), outboxFunction(), sagaFunction()}
+}
+
+// FunctionNamed returns the function with that name, and whether there is one.
+func FunctionNamed(name FunctionName) (Function, bool) {
+	all := Functions()
+	i := slices.IndexFunc(all, func(f Function) bool { return f.Name == name })
+	if i < 0 {
+		return Function{}, false
+	}
+	return all[i], true
+}
+
+func apiFunction() Function {
+	return Function{
+		Name:        FunctionAPI,
+		Description: "HTTP API: slots, availability, holds, reservations",
+		MemoryMiB:   512,
+		Timeout:     APITimeout,
+		Variables:   []Variable{VariableStage, VariableTableName, VariableOperatorGroup, VariablePaymentSecretID},
+		Grants: []Grant{
+			{ResourceTable, CallerCode, []string{
+				"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem",
+			}},
+			{ResourceTableIndexOwner, CallerCode, []string{"dynamodb:Query"}},
+			{ResourceTableIndexResource, CallerCode, []string{"dynamodb:Query"}},
+			{ResourcePaymentSecret, CallerCode, []string{"secretsmanager:GetSecretValue"}},
+		},
+		HTTP: &HTTPTrigger{},
+	}
+}
+
+// webhookFunction may write nothing but a message: who forges a webhook, or finds a fault
+// in its reading, is still far from the stock.
+func webhookFunction() Function {
+	return Function{
+		Name:        FunctionWebhook,
+		Description: "Takes in what the payment provider tells, for the saga to look at",
+		MemoryMiB:   256,
+		Timeout:     WebhookTimeout,
+		Variables:   []Variable{VariableStage, VariableTableName, VariableSagaQueueURL, VariablePaymentSecretID},
+		Grants: []Grant{
+			{ResourceTable, CallerCode, []string{"dynamodb:GetItem"}},
+			{ResourceSagaQueue, CallerCode, []string{"sqs:SendMessage"}},
+			{ResourcePaymentSecret, CallerCode, []string{"secretsmanager:GetSecretValue"}},
+		},
+		HTTP: &HTTPTrigger{},
+	}
+}
+
+func expiryFunction() Function {
+	return Function{
+		Name:                FunctionExpiry,
+		Description:         "Ends holds whose release time has passed",
+		MemoryMiB:           256,
+		Timeout:             workerTimeout,
+		ReservedConcurrency: 2,
+		Variables:           []Variable{VariableStage, VariableTableName, VariableSweepPage},
+		Grants: []Grant{
+			{ResourceTable, CallerCode, []string{"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}},
+			{ResourceTableIndexDue, CallerCode, []string{"dynamodb:Query"}},
+			{ResourceScheduleFailures, CallerPlatform, []string{"sqs:SendMessage"}},
+		},
+		Schedule: everyMinute(),
+	}
+}
+
+func outboxFunction() Function {
+	return Function{
+		Name:        FunctionOutbox,
+		Description: "Publishes ledger events from the table's stream",
+		MemoryMiB:   256,
+		Timeout:     30 * time.Second,
+		Variables:   []Variable{VariableStage, VariableTableName, VariableEventBusName, VariableSagaQueueURL},
+		Grants: []Grant{
+			{ResourceTable, CallerCode, []string{"dynamodb:UpdateItem"}},
+			// Lambda refuses to create the mapping when one of the four is missing.
+			{ResourceTableStream, CallerPlatform, []string{
+				"dynamodb:DescribeStream", "dynamodb:GetRecords",
+				"dynamodb:GetShardIterator", "dynamodb:ListStreams",
+			}},
+			{ResourceEventBus, CallerCode, []string{"events:PutEvents"}},
+			{ResourceSagaQueue, CallerCode, []string{"sqs:SendMessage"}},
+			{ResourceOutboxFailures, CallerPlatform, []string{"sqs:SendMessage"}},
+		},
+		Stream: &StreamTrigger{
+			BatchRecordsMax: 100,
+			BatchWindow:     0,
+			// The record's age is the bound: when the bus is down for hours, a batch must
+			// outlast it, and quick failures would use up few retries in seconds. What can
+			// never be published does not come back here, so it holds nobody up.
+			Retries:              streamRetriesMax,
+			RecordAgeMax:         6 * time.Hour,
+			ParallelBatches:      2,
+			FailureDestination:   ResourceOutboxFailures,
+			EventNames:           []string{"INSERT"},
+			SortKeyPrefixFilters: []string{"EVENT#"},
+		},
+	}
+}
+
+// sagaFunction is started twice over. A message makes it look at a reservation at once;
+// the tick finds in the due index what no message told of, so that a lost message costs
+// time and no money.
+func sagaFunction() Function {
+	return Function{
+		Name:        FunctionSaga,
+		Description: "Drives reservations: confirms, captures, voids and refunds",
+		MemoryMiB:   256,
+		Timeout:     workerTimeout,
+		// The queue's share and two ticks that overlap.
+		ReservedConcurrency: 10,
+		Variables:           []Variable{VariableStage, VariableTableName, VariablePaymentSecretID},
+		Grants: []Grant{
+			{ResourceTable, CallerCode, []string{
+				"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem",
+			}},
+			{ResourceTableIndexDue, CallerCode, []string{"dynamodb:Query"}},
+			{ResourcePaymentSecret, CallerCode, []string{"secretsmanager:GetSecretValue"}},
+			// Lambda refuses to create the mapping when one of the three is missing.
+			{ResourceSagaQueue, CallerPlatform, []string{
+				"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes",
+			}},
+			{ResourceScheduleFailures, CallerPlatform, []string{"sqs:SendMessage"}},
+		},
+		Queue: &QueueTrigger{
+			Queue: ResourceSagaQueue,
+			// Each message may cost a call to the provider, so a batch is small enough to be
+			// worked on within the time-out, and is not waited for.
+			BatchMessagesMax: 10,
+			BatchWindow:      0,
+			// Six times the time-out is 330 s.
+			VisibilityTimeout: 6 * time.Minute,
+			// An hour of tries; what is still owed then is found by the tick all the same.
+			ReceivesMax:    10,
+			DeadLetters:    ResourceSagaFailures,
+			ConcurrencyMax: 8,
+		},
+		Schedule: everyMinute(),
+	}
+}
+
+// everyMinute is the tick of a worker that looks for what is due. The next tick does the
+// work of a lost one, so late ticks are dropped.
+func everyMinute() *ScheduleTrigger {
+	return &ScheduleTrigger{
+		Every:              time.Minute,
+		Retries:            1,
+		EventAgeMax:        60 * time.Second,
+		FailureDestination: ResourceScheduleFailures,
+	}
+}
