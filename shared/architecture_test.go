@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"shared/telemetry": {"shared/ledger", "shared/system", "shared/topology"},
 	"shared/commands":  {"shared/ledger", "shared/system"},
 	"shared/payment":   {"shared/ledger", "shared/system"},
-	"shared/config":    inward,
+	"shared/config":    append([]string{"shared/payment"}, inward...), // the provider's keys are payment.Secret
 	"shared/dynamo":    inward,
 	"shared/outbox":    inward,
 	"shared/reconcile": inward,
@@ -121,6 +121,8 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"shared/expiry/a.go", `package expiry; import "holdfast/shared/commands"`, ""},
 		{"shared/expiry/a.go", `package expiry; import "holdfast/shared/outbox"`, "may import of ours only"},
 		{"shared/config/a.go", `package config; import "holdfast/shared/dynamo"`, "may import of ours only"},
+		{"shared/config/a.go", `package config; import "holdfast/shared/payment"`, ""},
+		{"shared/config/a.go", `package config; import "holdfast/shared/payment/stripetest"`, "what is deployed does not import"},
 		{"shared/unheard/a.go", `package unheard; import "holdfast/shared/ledger"`, "has no import rule"},
 		{"shared/dynamo/a.go", `package dynamo; import "holdfast/functions/api"`, "nothing imports functions or infra"},
 		{"shared/dynamo/a_test.go", `package dynamo_test; import "holdfast/functions/api"`, "nothing imports functions or infra"},

@@ -35,7 +35,8 @@ const localRegion = "us-east-1"
 
 // Local reports whether the function talks to servers on the same machine.
 func (c Config) Local() bool {
-	return c.LocalDynamoDBEndpoint != "" || c.LocalEventBridgeEndpoint != ""
+	return c.LocalDynamoDBEndpoint != "" || c.LocalEventBridgeEndpoint != "" ||
+		c.LocalSQSEndpoint != "" || c.LocalSecretsEndpoint != "" || c.LocalStripeEndpoint != ""
 }
 
 // AWS returns the configuration that all AWS clients of the function share. In a local

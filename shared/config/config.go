@@ -17,6 +17,9 @@ import (
 const (
 	VariableLocalDynamoDBEndpoint    topology.Variable = "HOLDFAST_LOCAL_DYNAMODB_ENDPOINT"
 	VariableLocalEventBridgeEndpoint topology.Variable = "HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT"
+	VariableLocalSQSEndpoint         topology.Variable = "HOLDFAST_LOCAL_SQS_ENDPOINT"
+	VariableLocalSecretsEndpoint     topology.Variable = "HOLDFAST_LOCAL_SECRETS_ENDPOINT" //nolint:gosec // the name of a variable
+	VariableLocalStripeEndpoint      topology.Variable = "HOLDFAST_LOCAL_STRIPE_ENDPOINT"
 )
 
 // Stage names one deployment.
@@ -45,9 +48,18 @@ type Config struct {
 	OperatorGroup string
 	// SweepPageItems is how many due holds the sweep reads in one page.
 	SweepPageItems int
-	// LocalDynamoDBEndpoint and LocalEventBridgeEndpoint are set in local runs only.
+	// SagaQueueURL is the address of the queue whose messages make the saga look at a
+	// reservation.
+	SagaQueueURL string
+	// PaymentSecretID is the name or ARN of the secret with the payment provider's keys.
+	// It is no secret itself.
+	PaymentSecretID string
+	// The endpoints are set in local runs only.
 	LocalDynamoDBEndpoint    string
 	LocalEventBridgeEndpoint string
+	LocalSQSEndpoint         string
+	LocalSecretsEndpoint     string
+	LocalStripeEndpoint      string
 }
 
 // Lookup reads one environment variable, like os.LookupEnv.
@@ -61,6 +73,9 @@ var (
 	// A group's name has no space, because API Gateway renders a list of groups with
 	// spaces between them, and no bracket, because it puts brackets around.
 	groupPattern = regexp.MustCompile(`^[^\s\[\],"]{1,128}$`)
+	// A name has at most 512 of these characters, and an ARN some more, with colons:
+	// https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_CreateSecret.html
+	secretIDPattern = regexp.MustCompile(`^[A-Za-z0-9/_+=.@:-]{1,1000}$`)
 )
 
 // Load reads the variables that the function has in the topology. The error names every
@@ -82,18 +97,24 @@ func Load(function topology.FunctionName, lookup Lookup) (Config, error) {
 			failures = append(failures, fmt.Errorf("%s %w", v, err))
 		}
 	}
-	for v, endpoint := range map[topology.Variable]*string{
-		VariableLocalDynamoDBEndpoint:    &c.LocalDynamoDBEndpoint,
-		VariableLocalEventBridgeEndpoint: &c.LocalEventBridgeEndpoint,
+	for _, local := range []struct {
+		variable topology.Variable
+		endpoint *string
+	}{
+		{VariableLocalDynamoDBEndpoint, &c.LocalDynamoDBEndpoint},
+		{VariableLocalEventBridgeEndpoint, &c.LocalEventBridgeEndpoint},
+		{VariableLocalSQSEndpoint, &c.LocalSQSEndpoint},
+		{VariableLocalSecretsEndpoint, &c.LocalSecretsEndpoint},
+		{VariableLocalStripeEndpoint, &c.LocalStripeEndpoint},
 	} {
-		value, present := lookup(string(v))
+		value, present := lookup(string(local.variable))
 		if !present || value == "" {
 			continue
 		}
 		if err := c.checkEndpoint(value); err != nil {
-			failures = append(failures, fmt.Errorf("%s %w", v, err))
+			failures = append(failures, fmt.Errorf("%s %w", local.variable, err))
 		}
-		*endpoint = value
+		*local.endpoint = value
 	}
 	if err := errors.Join(failures...); err != nil {
 		return Config{}, fmt.Errorf("environment of %s:\n%w", function, err)
@@ -123,6 +144,14 @@ func (c *Config) set(v topology.Variable, value string) error {
 			return fmt.Errorf("must be a number from 1 to %d", ledger.PageItemsMax)
 		}
 		c.SweepPageItems = items
+	case topology.VariableSagaQueueURL:
+		c.SagaQueueURL = value
+		if u, err := url.Parse(value); err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || c.Stage != StageLocal) {
+			return errors.New("must be the https URL of a queue")
+		}
+	case topology.VariablePaymentSecretID:
+		c.PaymentSecretID = value
+		return check(secretIDPattern, value, "must be the name or the ARN of a secret")
 	default:
 		return errors.New("is a variable that this package does not know")
 	}

@@ -14,11 +14,17 @@ import (
 	"holdfast/shared/topology"
 )
 
+const (
+	queueURL  = "https://sqs.eu-central-1.amazonaws.com/123456789012/saga"
+	secretARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:PaymentSecret-a1B2c3"
+)
+
 // whole is an environment that has everything.
 func whole() map[string]string {
 	return map[string]string{
 		"HOLDFAST_STAGE": "prod", "HOLDFAST_TABLE_NAME": "holdfast-prod", "HOLDFAST_EVENT_BUS_NAME": "holdfast",
 		"HOLDFAST_OPERATOR_GROUP": "ops", "HOLDFAST_SWEEP_PAGE_ITEMS": "250",
+		"HOLDFAST_SAGA_QUEUE_URL": queueURL, "HOLDFAST_PAYMENT_SECRET_ID": secretARN,
 	}
 }
 
@@ -31,9 +37,11 @@ func lookup(environment map[string]string) config.Lookup {
 
 func TestEachFunctionLoadsWhatItHas(t *testing.T) {
 	for function, want := range map[topology.FunctionName]config.Config{
-		topology.FunctionAPI:    {Stage: config.StageProd, TableName: "holdfast-prod", OperatorGroup: "ops"},
-		topology.FunctionExpiry: {Stage: config.StageProd, TableName: "holdfast-prod", SweepPageItems: 250},
-		topology.FunctionOutbox: {Stage: config.StageProd, TableName: "holdfast-prod", EventBusName: "holdfast"},
+		topology.FunctionAPI:     {Stage: config.StageProd, TableName: "holdfast-prod", OperatorGroup: "ops", PaymentSecretID: secretARN},
+		topology.FunctionWebhook: {Stage: config.StageProd, TableName: "holdfast-prod", SagaQueueURL: queueURL, PaymentSecretID: secretARN},
+		topology.FunctionExpiry:  {Stage: config.StageProd, TableName: "holdfast-prod", SweepPageItems: 250},
+		topology.FunctionOutbox:  {Stage: config.StageProd, TableName: "holdfast-prod", EventBusName: "holdfast", SagaQueueURL: queueURL},
+		topology.FunctionSaga:    {Stage: config.StageProd, TableName: "holdfast-prod", PaymentSecretID: secretARN},
 	} {
 		got, err := config.Load(function, lookup(whole()))
 		if err != nil || got != want {
@@ -76,6 +84,11 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"HOLDFAST_EVENT_BUS_NAME":             {"a bus", strings.Repeat("b", 257)},
 		"HOLDFAST_OPERATOR_GROUP":             {"two words", "ops]", "[ops", "a,b"},
 		"HOLDFAST_SWEEP_PAGE_ITEMS":           {"0", "501", "-1", "many", "1.5"},
+		"HOLDFAST_SAGA_QUEUE_URL":             {"saga", "sqs.eu-central-1.amazonaws.com/1/saga", "https:///saga", "ftp://host/saga"},
+		"HOLDFAST_PAYMENT_SECRET_ID":          {"a secret", "{\"api_key\":1}", strings.Repeat("s", 1001)},
+		"HOLDFAST_LOCAL_SQS_ENDPOINT":         {"localhost"},
+		"HOLDFAST_LOCAL_SECRETS_ENDPOINT":     {"localhost"},
+		"HOLDFAST_LOCAL_STRIPE_ENDPOINT":      {"localhost"},
 		"HOLDFAST_LOCAL_DYNAMODB_ENDPOINT":    {"127.0.0.1:8000", "ftp://127.0.0.1", "http://"},
 		"HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT": {"localhost"},
 	} {
@@ -97,7 +110,10 @@ func TestWrongValuesAreRefused(t *testing.T) {
 }
 
 func TestLocalEndpointsAreLocal(t *testing.T) {
-	for _, name := range []topology.Variable{config.VariableLocalDynamoDBEndpoint, config.VariableLocalEventBridgeEndpoint} {
+	for _, name := range []topology.Variable{
+		config.VariableLocalDynamoDBEndpoint, config.VariableLocalEventBridgeEndpoint,
+		config.VariableLocalSQSEndpoint, config.VariableLocalSecretsEndpoint, config.VariableLocalStripeEndpoint,
+	} {
 		environment := whole()
 		environment[string(name)] = "http://127.0.0.1:8000"
 		for _, stage := range config.Stages() {
@@ -106,6 +122,20 @@ func TestLocalEndpointsAreLocal(t *testing.T) {
 			if local := stage == config.StageLocal; (err == nil) != local || c.Local() != local {
 				t.Errorf("%s in %s: %+v, %v", name, stage, c, err)
 			}
+		}
+	}
+}
+
+// A message over plain HTTP could be read on its way; a queue of the same machine has
+// nothing else.
+func TestOnlyALocalQueueIsPlain(t *testing.T) {
+	environment := whole()
+	environment["HOLDFAST_SAGA_QUEUE_URL"] = "http://127.0.0.1:4566/000000000000/saga"
+	for _, stage := range config.Stages() {
+		environment["HOLDFAST_STAGE"] = string(stage)
+		_, err := config.Load(topology.FunctionWebhook, lookup(environment))
+		if (err == nil) != (stage == config.StageLocal) {
+			t.Errorf("a plain queue in %s: %v", stage, err)
 		}
 	}
 }
