@@ -100,7 +100,7 @@ func (c *Commands) carryOut(ctx context.Context, j job) (Answer, error) {
 			return Answer{}, err
 		}
 		if record, found := r.IdempotencyRecord(); found {
-			return replay(record, j.request.Fingerprint)
+			return replay(record, j.request.Fingerprint, now)
 		}
 		if j.refused == nil {
 			continue
@@ -148,11 +148,11 @@ func (c *Commands) replayOr(ctx context.Context, j job, now time.Time, refusal e
 	if !found || !record.Live(now) {
 		return Answer{}, refusal
 	}
-	return replay(record, j.request.Fingerprint)
+	return replay(record, j.request.Fingerprint, now)
 }
 
-func replay(record ledger.IdempotencyRecord, f ledger.Fingerprint) (Answer, error) {
-	response, err := record.Replay(f)
+func replay(record ledger.IdempotencyRecord, f ledger.Fingerprint, now time.Time) (Answer, error) {
+	response, err := record.Replay(f, now)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -19,9 +19,10 @@ const ActionsMax = 100
 // Each item occurs once in a Change, because DynamoDB refuses two actions on one item.
 type Change struct {
 	// At is the one time of the step. Conditions about time compare with it.
-	At    time.Time
-	Holds []HoldWrite
-	Slots []SlotWrite
+	At           time.Time
+	Holds        []HoldWrite
+	Reservations []ReservationWrite
+	Slots        []SlotWrite
 	// NewStock are stock items that must not exist yet.
 	NewStock []Stock
 	Stock    []StockWrite
@@ -41,18 +42,44 @@ const (
 	AnyTime ReleaseCondition = iota
 	// BeforeRelease requires release_at > Change.At: the hold is alive.
 	BeforeRelease
-	// FromRelease requires release_at <= Change.At: the hold is over.
+	// FromRelease requires release_at + OverFor <= Change.At: the hold is over.
 	FromRelease
+	// BeforeExpiry requires expires_at > Change.At: the user still sees it alive.
+	BeforeExpiry
 )
 
 // HoldWrite puts Next in place of the hold of that id at version Replaces. With
-// Replaces zero, no hold of that id may exist. Otherwise the hold must be HELD and on
-// the named side of its release time: the store checks that in the write itself, beside
-// the version, so that the rule holds even for a caller who decided on a stale value.
+// Replaces zero, no hold of that id may exist. Otherwise the hold must be as the other
+// fields say: the store checks that in the write itself, beside the version, so that the
+// rule holds even for a caller who decided on a stale value.
 type HoldWrite struct {
 	Next     Hold
 	Replaces Version
-	When     ReleaseCondition
+	// From is the status that it leaves; "" stands for HELD.
+	From Status
+	When ReleaseCondition
+	// OverFor goes with FromRelease: for how long the hold must have been over.
+	OverFor time.Duration
+	// NoOpenAttempt requires that no payment attempt is open.
+	NoOpenAttempt bool
+	// Of, if set, requires the hold to be of that reservation, or of none for "".
+	Of *ReservationID
+}
+
+// Status is the status that w requires of the hold that it replaces.
+func (w HoldWrite) Status() Status {
+	if w.From == "" {
+		return StatusHeld
+	}
+	return w.From
+}
+
+// ReservationWrite puts Next in place of the reservation of that id at version Replaces,
+// which must have the status From. With Replaces zero there may be none.
+type ReservationWrite struct {
+	Next     Reservation
+	Replaces Version
+	From     ReservationStatus
 }
 
 // SlotWrite puts Next in place of the slot at version Replaces, or creates it.
@@ -71,34 +98,67 @@ type StockWrite struct {
 	// Sale, if set, requires the item's terms to be equal: open, at the quoted price,
 	// with the assumed number of shards.
 	Sale *Terms
+	// Open requires the item to be open, whatever its other terms are.
+	Open bool
 	// SetTerms, if set, replaces the item's terms.
 	SetTerms *Terms
 }
 
-// Uniqueness claims a value for one hold for ever. A second claim by another hold is
-// refused; by the same hold it is too, so a transition is never repeated under it.
+// Uniqueness claims a value for one hold or one reservation for ever. A second claim is
+// refused, whoever makes it, so a transition is never repeated under it.
 type Uniqueness struct {
-	Kind  UniquenessKind
-	Value string
-	Hold  HoldID
+	Kind        UniquenessKind
+	Value       string
+	Hold        HoldID        // of a hold's claim
+	Reservation ReservationID // of a reservation's claim
 }
 
 // UniquenessKind says what kind of value is unique.
 type UniquenessKind string
 
-// UniquePaymentReference keeps one payment from confirming two holds.
-const UniquePaymentReference UniquenessKind = "payment_reference"
+// The kinds.
+const (
+	// UniquePaymentReference keeps one payment from confirming two holds.
+	UniquePaymentReference UniquenessKind = "payment_reference"
+	// UniqueHoldReservation keeps one hold from being paid by two reservations.
+	UniqueHoldReservation UniquenessKind = "hold_reservation"
+	// UniqueProviderPayment leads from the provider's payment to its reservation.
+	UniqueProviderPayment UniquenessKind = "provider_payment"
+	// UniqueProviderEvent says that an event of the provider has been taken up.
+	UniqueProviderEvent UniquenessKind = "provider_event"
+)
 
 // Empty reports whether c would write nothing.
 func (c Change) Empty() bool { return c.Actions() == 0 }
 
 // Actions is how many items c writes.
 func (c Change) Actions() int {
-	n := len(c.Holds) + len(c.Slots) + len(c.NewStock) + len(c.Stock) + len(c.Events) + len(c.Uniqueness)
+	n := len(c.Holds) + len(c.Reservations) + len(c.Slots) + len(c.NewStock) + len(c.Stock) + len(c.Events) + len(c.Uniqueness)
 	if c.Idempotency != nil {
 		n++
 	}
 	return n
+}
+
+// Together is one Change of both a and b, which are of the same moment and write to
+// different holds and reservations. What both do to one stock item becomes one write.
+func Together(a, b Change) Change {
+	a.Holds = append(slices.Clone(a.Holds), b.Holds...)
+	a.Reservations = append(slices.Clone(a.Reservations), b.Reservations...)
+	a.Events = append(slices.Clone(a.Events), b.Events...)
+	a.Uniqueness = append(slices.Clone(a.Uniqueness), b.Uniqueness...)
+	a.Stock = slices.Clone(a.Stock)
+	for _, w := range b.Stock {
+		i := slices.IndexFunc(a.Stock, func(o StockWrite) bool { return o.Slot == w.Slot && o.Shard == w.Shard })
+		if i < 0 {
+			a.Stock = append(a.Stock, w)
+			continue
+		}
+		a.Stock[i].Delta = a.Stock[i].Delta.Plus(w.Delta)
+		a.Stock[i].Open = a.Stock[i].Open || w.Open
+	}
+	sortStockWrites(a.Stock)
+	return a
 }
 
 // stockWrites sums movements into one write per stock item, in a fixed order so that
@@ -177,6 +237,9 @@ func (c Change) validateUnique() error {
 	for _, w := range c.Holds {
 		failures = append(failures, claim("hold", string(w.Next.ID)))
 	}
+	for _, w := range c.Reservations {
+		failures = append(failures, claim("reservation", string(w.Next.ID)))
+	}
 	for _, w := range c.Slots {
 		failures = append(failures, claim("slot", string(w.Next.ID)))
 	}
@@ -236,13 +299,13 @@ func (c Change) validateStock() error {
 func (c Change) validateEvents() error {
 	told := make(map[string]Version, len(c.Events))
 	for _, e := range c.Events {
-		if e.ID == "" || e.Version < 1 || (e.Hold == nil) == (e.Slot == nil) {
-			return fmt.Errorf("change: event %q at version %d is not of one hold or slot", e.ID, e.Version)
+		if e.ID == "" || e.Version < 1 || !e.OfOne() {
+			return fmt.Errorf("change: event %q at version %d is not of one hold, reservation or slot", e.ID, e.Version)
 		}
-		if _, twice := told[e.subject()]; twice {
-			return fmt.Errorf("change: two events of %s", e.subject())
+		if _, twice := told[e.Subject()]; twice {
+			return fmt.Errorf("change: two events of %s", e.Subject())
 		}
-		told[e.subject()] = e.Version
+		told[e.Subject()] = e.Version
 	}
 	for _, w := range c.Holds {
 		if err := w.Next.checkLines(); err != nil {
@@ -252,20 +315,32 @@ func (c Change) validateEvents() error {
 			return fmt.Errorf("change: hold %s goes to version %d without its event", w.Next.ID, w.Next.Version)
 		}
 	}
+	for _, w := range c.Reservations {
+		if err := w.validate(); err != nil {
+			return fmt.Errorf("change: %w", err)
+		}
+		if told["reservation/"+string(w.Next.ID)] != w.Next.Version || w.Next.Version != w.Replaces+1 {
+			return fmt.Errorf("change: reservation %s goes to version %d without its event", w.Next.ID, w.Next.Version)
+		}
+	}
 	for _, w := range c.Slots {
 		if told["slot/"+string(w.Next.ID)] != w.Next.Version || w.Next.Version != w.Replaces+1 {
 			return fmt.Errorf("change: slot %s goes to version %d without its event", w.Next.ID, w.Next.Version)
 		}
 	}
-	if len(told) != len(c.Holds)+len(c.Slots) {
-		return errors.New("change: an event without its hold or slot")
+	if len(told) != len(c.Holds)+len(c.Reservations)+len(c.Slots) {
+		return errors.New("change: an event without its hold, reservation or slot")
 	}
 	return nil
 }
 
-func (e Event) subject() string {
-	if e.Hold != nil {
-		return "hold/" + string(e.Hold.ID)
+// validate returns an error for a move that the state machine does not have.
+func (w ReservationWrite) validate() error {
+	if (w.Replaces == 0) != (w.From == "") {
+		return fmt.Errorf("reservation %s replaces version %d in status %q", w.Next.ID, w.Replaces, w.From)
 	}
-	return "slot/" + string(e.Slot.ID)
+	if w.From != w.Next.Status && !slices.Contains(reservationMoves[w.From], w.Next.Status) {
+		return fmt.Errorf("reservation %s can't go from %s to %s", w.Next.ID, w.From, w.Next.Status)
+	}
+	return w.Next.check()
 }

@@ -90,7 +90,7 @@ func (d *desk) once(command ledger.Command, r request, change ledger.Change, ans
 }
 
 func replay(record ledger.IdempotencyRecord, r request) (string, error) {
-	response, err := record.Replay(ledger.Fingerprint(r.body))
+	response, err := record.Replay(ledger.Fingerprint(r.body), time.Time{})
 	return string(response.Body), err
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Code says what kind of answer an error is. Codes are part of the API: callers act
@@ -13,23 +14,30 @@ type Code string
 // The codes. The first group refuses a command for a reason that the caller can
 // understand; the last group says that the ledger itself could not answer.
 const (
-	CodeInvalid           Code = "invalid_request"        // the request can never be carried out as it is
-	CodeSlotNotFound      Code = "slot_not_found"         // no such slot
-	CodeSlotClosed        Code = "slot_closed"            // the slot does not take holds now
-	CodeSlotFixed         Code = "slot_fixed"             // a part of the slot that can't be changed
-	CodeCapacityInUse     Code = "capacity_in_use"        // the capacity would fall below held + confirmed
-	CodeHoldNotFound      Code = "hold_not_found"         // no such hold, or not the caller's
-	CodeHoldNotActive     Code = "hold_not_active"        // the hold has ended or is over
-	CodeHoldNotDue        Code = "hold_not_due"           // an expiry came before the hold's release time
-	CodeInsufficientStock Code = "insufficient_stock"     // less is available than asked for
-	CodePriceChanged      Code = "price_changed"          // the quoted price is not the price
-	CodeQuantityOverLimit Code = "quantity_over_limit"    // more than the slot's policy allows in one hold
-	CodeReferenceUsed     Code = "payment_reference_used" // the payment has confirmed another hold
-	CodeKeyReused         Code = "idempotency_key_reused" // the key was used for another request
-	CodeBusy              Code = "busy"                   // lost too many races; nothing was written
-	CodeUnavailable       Code = "unavailable"            // the store could not be reached; nothing was written
-	CodeOutcomeUnknown    Code = "outcome_unknown"        // it may have been written; ask again with the same key
-	CodeInternal          Code = "internal"               // a fault of ours
+	CodeInvalid             Code = "invalid_request"         // the request can never be carried out as it is
+	CodeSlotNotFound        Code = "slot_not_found"          // no such slot
+	CodeSlotClosed          Code = "slot_closed"             // the slot does not take holds now
+	CodeSlotFixed           Code = "slot_fixed"              // a part of the slot that can't be changed
+	CodeCapacityInUse       Code = "capacity_in_use"         // the capacity would fall below held + confirmed
+	CodeHoldNotFound        Code = "hold_not_found"          // no such hold, or not the caller's
+	CodeHoldNotActive       Code = "hold_not_active"         // the hold has ended or is over
+	CodeHoldNotDue          Code = "hold_not_due"            // an expiry came before the hold's release time
+	CodeInsufficientStock   Code = "insufficient_stock"      // less is available than asked for
+	CodePriceChanged        Code = "price_changed"           // the quoted price is not the price
+	CodeQuantityOverLimit   Code = "quantity_over_limit"     // more than the slot's policy allows in one hold
+	CodePaymentInProgress   Code = "payment_in_progress"     // a payment attempt is open; end it first
+	CodeReservationNotFound Code = "reservation_not_found"   // no such reservation, or not the caller's
+	CodeReservationEnded    Code = "reservation_not_active"  // the reservation has no payment to go on with
+	CodeTooLateToCancel     Code = "too_late_to_cancel"      // the policy allows no return any more
+	CodeReturnOverSale      Code = "return_over_sale"        // more is given back than was bought and is left
+	CodeAlreadyUsed         Code = "already_used"            // what was granted is not there any more
+	CodeReferenceUsed       Code = "payment_reference_used"  // the payment has confirmed another hold
+	CodeKeyInProgress       Code = "idempotency_in_progress" // the same request is being carried out
+	CodeKeyReused           Code = "idempotency_key_reused"  // the key was used for another request
+	CodeBusy                Code = "busy"                    // lost too many races; nothing was written
+	CodeUnavailable         Code = "unavailable"             // the store could not be reached; nothing was written
+	CodeOutcomeUnknown      Code = "outcome_unknown"         // it may have been written; ask again with the same key
+	CodeInternal            Code = "internal"                // a fault of ours
 )
 
 // Error is an answer that is not a success. Nothing was written, except where Code is
@@ -41,6 +49,8 @@ type Error struct {
 	Shortages []Shortage
 	// Prices names every slot whose price differs when Code is CodePriceChanged.
 	Prices []SlotPrice
+	// RetryAfter is when to ask again, where the answer says that.
+	RetryAfter time.Duration
 	// Slots names the slots that an answer is about, where neither of the above does.
 	Slots []SlotID
 	Cause error
@@ -87,6 +97,16 @@ func CodeOf(err error) Code {
 // not the caller's, so that the two cannot be told apart (promise P11).
 func HoldNotFound() *Error {
 	return errorf(CodeHoldNotFound, "no hold of this id is yours; check the id")
+}
+
+// ReservationNotFound is the one answer for a reservation that does not exist and for
+// one that is not the caller's (promise P11).
+func ReservationNotFound() *Error {
+	return errorf(CodeReservationNotFound, "no reservation of this id is yours; check the id")
+}
+
+func paymentInProgress() *Error {
+	return errorf(CodePaymentInProgress, "a payment of this hold is under way; cancel its reservation, or wait for it")
 }
 
 // SlotNotFound is the answer for a slot that does not exist.

@@ -11,8 +11,36 @@ const (
 	EventHoldConfirmed EventType = "hold.confirmed"
 	EventHoldCanceled  EventType = "hold.canceled"
 	EventHoldExpired   EventType = "hold.expired"
-	EventSlotCreated   EventType = "slot.created"
-	EventSlotChanged   EventType = "slot.changed"
+	EventHoldReturned  EventType = "hold.returned" // a part of a sale, or all of it, was given back
+	// EventHoldPaymentStarted and EventHoldPaymentClosed: a payment attempt was opened, and
+	// can't succeed any more.
+	EventHoldPaymentStarted EventType = "hold.payment_started"
+	EventHoldPaymentClosed  EventType = "hold.payment_closed"
+	// EventHoldReacquired: a hold was born CONFIRMED in the place of one that was over when
+	// its payment came.
+	EventHoldReacquired EventType = "hold.reacquired"
+	EventSlotCreated    EventType = "slot.created"
+	EventSlotChanged    EventType = "slot.changed"
+
+	// EventReservationPaymentStarted: an attempt was opened; the buyer may pay.
+	EventReservationPaymentStarted EventType = "reservation.payment_started"
+	// EventReservationPaymentCreated: the provider has begun the attempt's payment.
+	EventReservationPaymentCreated EventType = "reservation.payment_created"
+	// EventReservationPaymentClosed: an attempt can't succeed any more.
+	EventReservationPaymentClosed EventType = "reservation.payment_closed"
+	// EventReservationPaymentNoticed: the provider told of something that changes nothing.
+	EventReservationPaymentNoticed EventType = "reservation.payment_noticed"
+	EventReservationAuthorized     EventType = "reservation.authorized"
+	EventReservationConfirmed      EventType = "reservation.confirmed"
+	EventReservationCaptured       EventType = "reservation.captured"
+	EventReservationCompleted      EventType = "reservation.completed"
+	EventReservationCompensating   EventType = "reservation.compensating"
+	EventReservationCanceled       EventType = "reservation.canceled"
+	EventReservationRefundOwed     EventType = "reservation.refund_owed"
+	EventReservationRefundEnded    EventType = "reservation.refund_ended"
+	EventReservationRefunded       EventType = "reservation.refunded"
+	EventReservationRefundRequired EventType = "reservation.refund_required"
+	EventReservationReview         EventType = "reservation.review"
 )
 
 // Actor says who caused a transition: an owner, a service, an operator, or the system.
@@ -33,6 +61,11 @@ const (
 	CommandExpireHold  Command = "hold.expire"
 	CommandPutSlot     Command = "slot.put"
 	CommandPatchSlot   Command = "slot.patch"
+
+	CommandStartPayment       Command = "reservation.start_payment"
+	CommandCancelReservation  Command = "reservation.cancel"
+	CommandDeliverReservation Command = "reservation.deliver"
+	CommandDriveReservation   Command = "reservation.drive"
 )
 
 // Origin is where a change comes from. EventID is drawn once per command, before the
@@ -44,17 +77,49 @@ type Origin struct {
 	EventID   EventID
 }
 
+// Beside is the origin of another event of the same change. Its event id follows from
+// o's, so that it is the same when the change is written again.
+func (o Origin) Beside(name string) Origin {
+	o.EventID = NewEventID(derivedBits(string(o.EventID), name))
+	return o
+}
+
 // Event is the immutable record of one transition, and at the same time the outbox
-// record of it. It has either Hold or Slot: the thing as it was right after.
+// record of it. It has one of Hold, Reservation and Slot: the thing as it was right after.
 type Event struct {
-	ID         EventID
-	Type       EventType
-	Version    Version // the version of the hold or slot that this transition made
-	OccurredAt time.Time
-	Origin     Origin
-	Hold       *Hold
-	Slot       *Slot
-	Movements  []Movement
+	ID          EventID
+	Type        EventType
+	Version     Version // the version of the thing that this transition made
+	OccurredAt  time.Time
+	Origin      Origin
+	Hold        *Hold
+	Reservation *Reservation
+	Slot        *Slot
+	Movements   []Movement
+}
+
+// OfOne reports whether e is of exactly one thing.
+func (e Event) OfOne() bool {
+	things := 0
+	for _, present := range []bool{e.Hold != nil, e.Reservation != nil, e.Slot != nil} {
+		if present {
+			things++
+		}
+	}
+	return things == 1
+}
+
+// Subject names the thing that e is of: its events are in order by their version.
+func (e Event) Subject() string {
+	switch {
+	case e.Hold != nil:
+		return "hold/" + string(e.Hold.ID)
+	case e.Reservation != nil:
+		return "reservation/" + string(e.Reservation.ID)
+	case e.Slot != nil:
+		return "slot/" + string(e.Slot.ID)
+	}
+	return ""
 }
 
 func holdEvent(t EventType, hold Hold, origin Origin, movements []Movement, now time.Time) Event {

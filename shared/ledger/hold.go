@@ -20,14 +20,19 @@ const (
 // Status is where a hold is in its life.
 type Status string
 
-// The statuses. A hold leaves HELD once, to one of the other three, and none of them
-// ever goes back.
+// The statuses. A hold leaves HELD once, to CONFIRMED, CANCELED or EXPIRED, and a
+// CONFIRMED one may become RETURNED. None of them ever goes back.
 const (
 	StatusHeld      Status = "HELD"      // promised; the units are out of available
 	StatusConfirmed Status = "CONFIRMED" // sold
 	StatusCanceled  Status = "CANCELED"  // given up; the units are available again
 	StatusExpired   Status = "EXPIRED"   // over; the units are available again
+	StatusReturned  Status = "RETURNED"  // sold and given back; nothing of it is left
 )
+
+// StatusPaymentChecking is what a reader is shown of a HELD hold that is over while a
+// payment may still arrive for it. It is never stored.
+const StatusPaymentChecking Status = "PAYMENT_CHECKING"
 
 // Hold is a promise of units to one owner until ReleaseAt.
 type Hold struct {
@@ -40,8 +45,18 @@ type Hold struct {
 	ExpiresAt time.Time
 	// ReleaseAt is when the hold is over: at ReleaseAt or later no confirm succeeds.
 	ReleaseAt time.Time
-	// GraceFor is how much a started payment may move ReleaseAt, fixed at creation.
+	// GraceFor is how much a started payment moves ReleaseAt, fixed at creation.
 	GraceFor time.Duration
+	// Terms say what a payment does to the hold, fixed at creation.
+	Terms PaymentTerms
+	// Reservation is the payment that was started for the hold; "" before.
+	Reservation ReservationID
+	// AttemptOpen is the payment attempt that may still succeed, zero for none. While it
+	// is set nobody releases the hold but the reservation itself.
+	AttemptOpen AttemptNumber
+	// Reacquires is the hold in whose place this one was born CONFIRMED, because its
+	// payment came late; "" for every other hold.
+	Reacquires HoldID
 	// PaymentReference is what a confirm rested on, if the shop named it.
 	PaymentReference PaymentReference
 	// EndedAt is when the hold left HELD; zero before.
@@ -56,6 +71,26 @@ type Line struct {
 	Quantity  Units
 	UnitPrice Money
 	Shards    []Allocation
+	// Returned are the parts of Shards that were given back after the sale.
+	Returned []Allocation
+	// CancelUntil is when the line can be given back for the last time after the sale;
+	// zero for always.
+	CancelUntil time.Time
+	// NoRestock says that what is given back is not sold again.
+	NoRestock bool
+	// GrantTo is the slot whose stock grows by Quantity when the hold is paid; "" for none.
+	GrantTo SlotID
+}
+
+// ReturnedQuantity is how much of the line was given back.
+func (l Line) ReturnedQuantity() Units { return sum(l.Returned) }
+
+func sum(allocations []Allocation) Units {
+	var total Units
+	for _, a := range allocations {
+		total += a.Quantity
+	}
+	return total
 }
 
 // Quote is one line as a caller asks for it: so many units at this unit amount. The
@@ -66,16 +101,27 @@ type Quote struct {
 	UnitAmount int64
 }
 
-// DueAt is when the sweep looks at the hold, and false once it has ended.
-func (h Hold) DueAt() (time.Time, bool) { return h.ReleaseAt, h.Status == StatusHeld }
+// DueAt is when the sweep looks at the hold, and false once it has ended. While a
+// payment attempt is open that is later than ReleaseAt: first the reservation must make
+// sure that no money can come.
+func (h Hold) DueAt() (time.Time, bool) {
+	due := h.ReleaseAt
+	if h.AttemptOpen != 0 {
+		due = due.Add(h.Terms.UnknownFor)
+	}
+	return due, h.Status == StatusHeld
+}
 
 // StatusAt is the status that a reader is shown at now: a HELD hold whose time is over
-// reads as EXPIRED, swept or not.
+// reads as EXPIRED, swept or not, or as PAYMENT_CHECKING while an attempt is open.
 func (h Hold) StatusAt(now time.Time) Status {
-	if h.Status == StatusHeld && !now.Before(h.ReleaseAt) {
-		return StatusExpired
+	switch {
+	case h.Status != StatusHeld || now.Before(h.ReleaseAt):
+		return h.Status
+	case h.AttemptOpen != 0:
+		return StatusPaymentChecking
 	}
-	return h.Status
+	return StatusExpired
 }
 
 // Total is the sum over the lines at the quoted prices.
@@ -145,7 +191,8 @@ func NewHold(plan HoldPlan, origin Origin, now time.Time) (Change, error) {
 	hold := Hold{ID: plan.ID, Owner: plan.Owner, Status: StatusHeld, CreatedAt: now, Version: 1}
 	sale := make(map[SlotID]Terms, len(plan.Quotes))
 	var movements []Movement
-	var lives, graces []time.Duration
+	var lives []time.Duration
+	var policies []Policy
 	for _, q := range plan.Quotes {
 		slot, known := plan.Slots[q.Slot]
 		if !known {
@@ -159,18 +206,25 @@ func NewHold(plan HoldPlan, origin Origin, now time.Time) (Change, error) {
 		if len(hold.Lines) > 0 && hold.Lines[0].UnitPrice.Currency != price.Currency {
 			return Change{}, errorf(CodeInvalid, "all slots of a hold must be priced in one currency; make a hold for each")
 		}
-		line := Line{Slot: q.Slot, Quantity: q.Quantity, UnitPrice: price, Shards: plan.Allocations[q.Slot]}
+		grantTo, err := slot.Policy.grantTo(plan.Owner)
+		if err != nil {
+			return Change{}, err
+		}
+		line := Line{
+			Slot: q.Slot, Quantity: q.Quantity, UnitPrice: price, Shards: plan.Allocations[q.Slot],
+			CancelUntil: slot.cancelUntil(), NoRestock: slot.Policy.NoRestock, GrantTo: grantTo,
+		}
 		hold.Lines = append(hold.Lines, line)
 		movements = append(movements, line.movements(BucketAvailable, BucketHeld)...)
 		sale[q.Slot] = Terms{Open: true, Price: price, Shards: slot.Terms.Shards}
-		lives, graces = append(lives, slot.Policy.HoldFor), append(graces, slot.Policy.GraceFor)
+		lives, policies = append(lives, slot.Policy.HoldFor), append(policies, slot.Policy)
 	}
 	if len(movements) > StockActionsMax {
 		return Change{}, errorf(CodeBusy, "the hold would take from more than %d stock items; ask for fewer slots at once", StockActionsMax)
 	}
 	hold.ExpiresAt = now.Add(slices.Min(lives))
 	hold.ReleaseAt = hold.ExpiresAt
-	hold.GraceFor = slices.Min(graces)
+	hold.GraceFor, hold.Terms = strictest(policies)
 	return Change{
 		At:     now,
 		Holds:  []HoldWrite{{Next: hold}},
@@ -193,10 +247,14 @@ func Confirm(h Hold, reference PaymentReference, origin Origin, now time.Time) (
 	if h.StatusAt(now) != StatusHeld {
 		return Change{}, notActive(h, now)
 	}
+	if h.Reservation != "" {
+		return Change{}, paymentInProgress()
+	}
 	next := ended(h, StatusConfirmed, now)
 	next.PaymentReference = reference
 	change := endHold(h, next, EventHoldConfirmed, BucketConfirmed, origin, now)
 	change.Holds[0].When = BeforeRelease
+	change.Holds[0].Of = noReservation()
 	if reference != "" {
 		change.Uniqueness = []Uniqueness{{Kind: UniquePaymentReference, Value: string(reference), Hold: h.ID}}
 	}
@@ -205,18 +263,25 @@ func Confirm(h Hold, reference PaymentReference, origin Origin, now time.Time) (
 
 // Cancel gives back what h promises, on the owner's wish. A hold that has ended is
 // refused with CodeHoldNotActive; one that is over but not yet swept may still be
-// cancelled, which ends it just as well.
+// cancelled, which ends it just as well. While a payment attempt is open it is refused
+// with CodePaymentInProgress: money could arrive for units that are somebody else's.
 func Cancel(h Hold, origin Origin, now time.Time) (Change, error) {
-	if h.Status != StatusHeld {
+	switch {
+	case h.Status != StatusHeld:
 		return Change{}, notActive(h, now)
+	case h.AttemptOpen != 0:
+		return Change{}, paymentInProgress()
 	}
-	return endHold(h, ended(h, StatusCanceled, now), EventHoldCanceled, BucketAvailable, origin, now), nil
+	change := endHold(h, ended(h, StatusCanceled, now), EventHoldCanceled, BucketAvailable, origin, now)
+	change.Holds[0].NoOpenAttempt = true
+	return change, nil
 }
 
 // Expire ends h if it is over at now and gives its units back to the shards they came
 // from. A hold that has already ended returns an empty Change and no error, because
 // the sweep is delivered at least once. It returns CodeHoldNotDue while now is before
-// h.ReleaseAt.
+// h.ReleaseAt, and CodePaymentInProgress while a payment attempt is open: that hold is
+// ended by ExpireUnknown, together with its reservation.
 func Expire(h Hold, origin Origin, now time.Time) (Change, error) {
 	if h.Status != StatusHeld {
 		return Change{}, nil
@@ -224,8 +289,11 @@ func Expire(h Hold, origin Origin, now time.Time) (Change, error) {
 	if now.Before(h.ReleaseAt) {
 		return Change{}, errorf(CodeHoldNotDue, "the hold is not over yet")
 	}
+	if h.AttemptOpen != 0 {
+		return Change{}, paymentInProgress()
+	}
 	change := endHold(h, ended(h, StatusExpired, now), EventHoldExpired, BucketAvailable, origin, now)
-	change.Holds[0].When = FromRelease
+	change.Holds[0].When, change.Holds[0].NoOpenAttempt = FromRelease, true
 	return change, nil
 }
 
@@ -236,6 +304,7 @@ func notActive(h Hold, now time.Time) *Error {
 func ended(h Hold, status Status, now time.Time) Hold {
 	h.Status = status
 	h.EndedAt = now
+	h.AttemptOpen = 0
 	h.Version++
 	return h
 }
@@ -254,19 +323,30 @@ func endHold(h, next Hold, t EventType, to Bucket, origin Origin, now time.Time)
 	}
 }
 
-// checkLines returns an error unless each line's quantity is what its shards give: the
-// line is what the owner is told, the shards are what the stock loses.
+// checkLines returns an error unless each line's quantity is what its shards give, and no
+// more was returned than was taken: the line is what the owner is told, the shards are
+// what the stock loses.
 func (h Hold) checkLines() error {
 	for _, line := range h.Lines {
-		var sum Units
-		for _, a := range line.Shards {
-			sum += a.Quantity
+		if taken := sum(line.Shards); taken != line.Quantity {
+			return fmt.Errorf("hold %s promises %d units of slot %s but takes %d", h.ID, line.Quantity, line.Slot, taken)
 		}
-		if sum != line.Quantity {
-			return fmt.Errorf("hold %s promises %d units of slot %s but takes %d", h.ID, line.Quantity, line.Slot, sum)
+		for _, back := range line.Returned {
+			if back.Quantity < 1 || back.Quantity > line.takenFrom(back.Shard) {
+				return fmt.Errorf("hold %s gives back %d units of slot %s to shard %s, which it did not take", h.ID, back.Quantity, line.Slot, back.Shard)
+			}
 		}
 	}
 	return nil
+}
+
+func (l Line) takenFrom(shard Shard) Units {
+	for _, a := range l.Shards {
+		if a.Shard == shard {
+			return a.Quantity
+		}
+	}
+	return 0
 }
 
 func (l Line) movements(from, to Bucket) []Movement {

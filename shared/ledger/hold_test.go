@@ -88,9 +88,10 @@ func TestNewHoldLivesAsLongAsItsShortestPolicy(t *testing.T) {
 	want := ledger.Hold{
 		ID: holdID("H"), Owner: "U-1", Status: ledger.StatusHeld, Version: 1, CreatedAt: noon,
 		ExpiresAt: noon.Add(3 * time.Minute), ReleaseAt: noon.Add(3 * time.Minute), GraceFor: time.Minute,
+		Terms: ledger.DefaultPaymentTerms(),
 		Lines: []ledger.Line{
-			{"A", 1, ledger.Money{AmountMinor: 500, Currency: "USD"}, []ledger.Allocation{{Shard: 0, Quantity: 1}}},
-			{"B", 1, ledger.Money{AmountMinor: 500, Currency: "USD"}, []ledger.Allocation{{Shard: 0, Quantity: 1}}},
+			{Slot: "A", Quantity: 1, UnitPrice: ledger.Money{AmountMinor: 500, Currency: "USD"}, Shards: []ledger.Allocation{{Shard: 0, Quantity: 1}}},
+			{Slot: "B", Quantity: 1, UnitPrice: ledger.Money{AmountMinor: 500, Currency: "USD"}, Shards: []ledger.Allocation{{Shard: 0, Quantity: 1}}},
 		},
 	}
 	if !reflect.DeepEqual(hold, want) {

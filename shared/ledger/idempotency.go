@@ -60,22 +60,50 @@ type Response struct {
 
 // IdempotencyRecord says that the request of this id was carried out, and how it was
 // answered. A refusal is never stored.
+//
+// A request that asks the payment provider is carried out in two Changes. The first one
+// writes the record with a Claim: until ClaimUntil another caller with the same request
+// is told to wait, and afterwards goes on where the first one was lost.
 type IdempotencyRecord struct {
 	ID          IdempotencyID
 	Fingerprint Fingerprint
 	Response    Response
+	// Claim names who carries the request out; "" once it is completed.
+	Claim      ClaimID
+	ClaimUntil time.Time
+	// Reservation is what a claimed request has begun.
+	Reservation ReservationID
 	CompletedAt time.Time
 	RetainUntil time.Time
+	// Takes is the claim that this write replaces; "" for a record that must not be there.
+	// It is a condition of the write and not stored.
+	Takes ClaimID
 }
+
+// ClaimID names one caller that carries a request out.
+type ClaimID string
 
 // Live reports whether the record still counts at now. Time-to-live deletion may be
 // days late, so code decides.
 func (r IdempotencyRecord) Live(now time.Time) bool { return now.Before(r.RetainUntil) }
 
-// Replay gives the stored answer to the same request, or a CodeKeyReused error.
-func (r IdempotencyRecord) Replay(f Fingerprint) (Response, error) {
-	if r.Fingerprint != f {
+// Replay gives the stored answer to the same request. It returns CodeKeyReused for
+// another request, and CodeKeyInProgress while the request is being carried out.
+func (r IdempotencyRecord) Replay(f Fingerprint, now time.Time) (Response, error) {
+	switch {
+	case r.Fingerprint != f:
 		return Response{}, errorf(CodeKeyReused, "this Idempotency-Key was used for another request; use a new key for a new request")
+	case r.Claim != "":
+		return Response{}, &Error{
+			Code: CodeKeyInProgress, Message: "the same request is being carried out; ask again with the same key",
+			RetryAfter: max(r.ClaimUntil.Sub(now), time.Second),
+		}
 	}
 	return r.Response, nil
+}
+
+// Abandoned reports whether the record is of a request whose caller was lost: the same
+// request may go on with it.
+func (r IdempotencyRecord) Abandoned(f Fingerprint, now time.Time) bool {
+	return r.Claim != "" && r.Fingerprint == f && !now.Before(r.ClaimUntil)
 }

@@ -34,11 +34,11 @@ func TestIdempotencyRecordLivesUntilItsRetention(t *testing.T) {
 
 func TestIdempotencyRecordReplay(t *testing.T) {
 	record := ledger.IdempotencyRecord{Fingerprint: "f", Response: ledger.Response{Status: 201, Body: []byte("answer")}}
-	response, err := record.Replay("f")
+	response, err := record.Replay("f", noon)
 	if err != nil || response.Status != 201 || string(response.Body) != "answer" {
 		t.Errorf("replay gives %+v, error %v", response, err)
 	}
-	response, err = record.Replay("g")
+	response, err = record.Replay("g", noon)
 	if ledger.CodeOf(err) != ledger.CodeKeyReused || response.Status != 0 || response.Body != nil {
 		t.Errorf("replay of another request gives %+v, error %v", response, err)
 	}

@@ -6,6 +6,15 @@ type Records struct {
 	Stock  []Stock
 	Holds  []StoredHold
 	Events []Event
+
+	Reservations []StoredReservation
+}
+
+// StoredReservation is a reservation with what its index says of it.
+type StoredReservation struct {
+	Reservation Reservation
+	// Due says that the reservation is in the due index.
+	Due bool
 }
 
 // StoredHold is a hold with what its index says of it.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -25,6 +26,10 @@ const (
 	HoldForLimit = 7 * 24 * time.Hour
 	// QuantityPerLineMax bounds the quantity of one slot in one hold.
 	QuantityPerLineMax Units = 10_000
+	// CancelForLimit bounds how long before a start the last return is.
+	CancelForLimit = 366 * 24 * time.Hour
+	// ownerPlaceholder stands for the buyer in Policy.GrantTo.
+	ownerPlaceholder = "{owner}"
 )
 
 // Slot is the smallest thing that is sold. Its numbers are on its stock items.
@@ -49,11 +54,24 @@ type Policy struct {
 	GraceFor           time.Duration // added once when a payment starts
 	HoldForMax         time.Duration // the longest total life
 	QuantityPerHoldMax Units
+	Payment            PaymentTerms
+	// CancelFor is how long before the slot's start a sold unit can be given back for the
+	// last time. It means nothing for a slot without a start.
+	CancelFor time.Duration
+	// NoRestock says that a unit that is given back after the sale is not sold again.
+	NoRestock bool
+	// GrantTo names the slot whose stock grows by what is sold here, once it is paid. The
+	// text {owner} in it stands for the buyer. It is "" for no grant. The catalogue says
+	// it and never the buyer, who could otherwise make stock of anything.
+	GrantTo string
 }
 
 // DefaultPolicy is the policy of a slot that names none.
 func DefaultPolicy() Policy {
-	return Policy{HoldForDefault, GraceForDefault, HoldForMaxDefault, QuantityPerLineMax}
+	return Policy{
+		HoldFor: HoldForDefault, GraceFor: GraceForDefault, HoldForMax: HoldForMaxDefault,
+		QuantityPerHoldMax: QuantityPerLineMax, Payment: DefaultPaymentTerms(),
+	}
 }
 
 // SlotDefinition is what the catalogue says of a slot.
@@ -108,8 +126,33 @@ func (p Policy) validate() error {
 		return errorf(CodeInvalid, "hold_max_seconds must be hold_seconds to %d", int(HoldForLimit.Seconds()))
 	case p.QuantityPerHoldMax < 1 || p.QuantityPerHoldMax > QuantityPerLineMax:
 		return errorf(CodeInvalid, "quantity_max_per_hold must be 1 to %d", QuantityPerLineMax)
+	case p.CancelFor < 0 || p.CancelFor > CancelForLimit:
+		return errorf(CodeInvalid, "cancel_until_seconds must be 0 to %d", int(CancelForLimit.Seconds()))
 	}
-	return nil
+	if _, err := p.grantTo("owner"); err != nil {
+		return err
+	}
+	return p.Payment.validate()
+}
+
+// grantTo is the slot that a sale to the owner credits, or "" for none.
+func (p Policy) grantTo(owner OwnerID) (SlotID, error) {
+	if p.GrantTo == "" {
+		return "", nil
+	}
+	id := strings.ReplaceAll(p.GrantTo, ownerPlaceholder, string(owner))
+	if !ValidName(id) {
+		return "", errorf(CodeInvalid, "grant_to_slot_id must make a slot id of 1 to %d characters of A-Z a-z 0-9 . _ : - for this owner", NameCharactersMax)
+	}
+	return SlotID(id), nil
+}
+
+// cancelUntil is when a sold unit of the slot can be given back for the last time.
+func (s Slot) cancelUntil() time.Time {
+	if s.StartsAt.IsZero() {
+		return time.Time{}
+	}
+	return s.StartsAt.Add(-s.Policy.CancelFor)
 }
 
 // Definition gives the slot's definition back, with the capacity that its stock has.

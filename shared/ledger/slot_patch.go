@@ -21,6 +21,14 @@ type PolicyPatch struct {
 	GraceFor           *time.Duration
 	HoldForMax         *time.Duration
 	QuantityPerHoldMax *Units
+	OnDecline          *OnDecline
+	LatePayment        *LatePayment
+	LateByProvider     *bool
+	UnknownFor         *time.Duration
+	Delivery           *DeliveryKind
+	CancelFor          *time.Duration
+	NoRestock          *bool
+	GrantTo            *string
 }
 
 // Apply returns d with the named parts changed. It returns CodeInvalid when capacity
@@ -58,6 +66,14 @@ func (p PolicyPatch) Apply(d Policy) Policy {
 	replace(&d.GraceFor, p.GraceFor)
 	replace(&d.HoldForMax, p.HoldForMax)
 	replace(&d.QuantityPerHoldMax, p.QuantityPerHoldMax)
+	replace(&d.Payment.OnDecline, p.OnDecline)
+	replace(&d.Payment.LatePayment, p.LatePayment)
+	replace(&d.Payment.LateByProvider, p.LateByProvider)
+	replace(&d.Payment.UnknownFor, p.UnknownFor)
+	replace(&d.Payment.Delivery, p.Delivery)
+	replace(&d.CancelFor, p.CancelFor)
+	replace(&d.NoRestock, p.NoRestock)
+	replace(&d.GrantTo, p.GrantTo)
 	return d
 }
 

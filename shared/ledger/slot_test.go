@@ -190,7 +190,8 @@ func TestEditSlotRefusesACapacityInUse(t *testing.T) {
 func TestSlotPatch(t *testing.T) {
 	name := func(units ledger.Units) *ledger.Units { return &units }
 	later, currency, amount, open := noon.Add(time.Hour), ledger.Currency("EUR"), int64(7), false
-	minute := time.Minute
+	minute, yes, grantTo := time.Minute, true, "wallet:{owner}"
+	keep, refund, byEvent := ledger.OnDeclineKeep, ledger.LatePaymentRefund, ledger.DeliveryEvent
 	base := definitionOf(10, 2)
 	base.Attributes = map[string]string{"row": "1"}
 
@@ -200,13 +201,23 @@ func TestSlotPatch(t *testing.T) {
 	}
 	got, err = ledger.SlotPatch{
 		StartsAt: &noon, EndsAt: &later, Attributes: map[string]string{}, UnitAmount: &amount, Currency: &currency, Open: &open,
-		Policy:   ledger.PolicyPatch{HoldFor: &minute, GraceFor: &minute, HoldForMax: &minute, QuantityPerHoldMax: name(3)},
+		Policy: ledger.PolicyPatch{
+			HoldFor: &minute, GraceFor: &minute, HoldForMax: &minute, QuantityPerHoldMax: name(3),
+			OnDecline: &keep, LatePayment: &refund, LateByProvider: &yes, UnknownFor: &minute,
+			Delivery: &byEvent, CancelFor: &minute, NoRestock: &yes, GrantTo: &grantTo,
+		},
 		Capacity: name(20),
 	}.Apply(base)
 	want := ledger.SlotDefinition{
 		ResourceType: "show", ResourceID: "hamlet", StartsAt: noon, EndsAt: later, Attributes: map[string]string{}, Capacity: 20,
 		Terms:  ledger.Terms{Open: false, Price: ledger.Money{AmountMinor: 7, Currency: "EUR"}, Shards: 2},
-		Policy: ledger.Policy{HoldFor: minute, GraceFor: minute, HoldForMax: minute, QuantityPerHoldMax: 3},
+		Policy: ledger.Policy{
+			HoldFor: minute, GraceFor: minute, HoldForMax: minute, QuantityPerHoldMax: 3,
+			Payment: ledger.PaymentTerms{
+				OnDecline: keep, LatePayment: refund, LateByProvider: true, UnknownFor: minute, Delivery: byEvent,
+			},
+			CancelFor: minute, NoRestock: true, GrantTo: grantTo,
+		},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("a patch of everything gives %+v, error %v", got, err)

@@ -28,6 +28,13 @@ type DueHold struct {
 	DueAt time.Time
 }
 
+// DueReservation is an entry of the due index: a hint that this reservation should be
+// looked at.
+type DueReservation struct {
+	ID    ReservationID
+	DueAt time.Time
+}
+
 // Store keeps the ledger. Commit is its only write.
 //
 // Reads of single items are strongly consistent. Lists come from indexes that may lag
@@ -62,6 +69,18 @@ type Store interface {
 	// Due lists the holds of one due shard whose due time is at or before now, the
 	// oldest first.
 	Due(ctx context.Context, shard int, now time.Time, page Page) ([]DueHold, Cursor, error)
+	// Reservation returns CodeReservationNotFound for an id without a reservation.
+	Reservation(ctx context.Context, id ReservationID) (Reservation, error)
+	// ReservationsOfOwner lists the owner's reservations, the newest first.
+	ReservationsOfOwner(ctx context.Context, owner OwnerID, page Page) ([]Reservation, Cursor, error)
+	// DueReservations lists the reservations of one due shard that are to be looked at at
+	// or before now, the oldest first.
+	DueReservations(ctx context.Context, shard int, now time.Time, page Page) ([]DueReservation, Cursor, error)
+	// ReservationEvents returns the events of one reservation, the oldest first, at most
+	// PageItemsMax.
+	ReservationEvents(ctx context.Context, id ReservationID) ([]Event, error)
+	// Claimed returns who claimed the value, and whether anybody has.
+	Claimed(ctx context.Context, kind UniquenessKind, value string) (Uniqueness, bool, error)
 	// HoldEvents and SlotEvents return the events of one thing, the oldest first, at
 	// most PageItemsMax.
 	HoldEvents(ctx context.Context, id HoldID) ([]Event, error)
@@ -77,6 +96,7 @@ type LegKind string
 // The kinds of legs.
 const (
 	LegHold        LegKind = "hold"
+	LegReservation LegKind = "reservation"
 	LegSlot        LegKind = "slot"
 	LegStock       LegKind = "stock"
 	LegEvent       LegKind = "event"
@@ -93,6 +113,7 @@ type RefusedLeg struct {
 	Shard Shard  // of a stock leg
 
 	Hold        *Hold
+	Reservation *Reservation
 	StoredSlot  *Slot
 	Stock       *Stock
 	Event       *Event

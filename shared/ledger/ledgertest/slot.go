@@ -24,7 +24,14 @@ func slotIsStoredExactly(f *fixture) {
 	d.StartsAt = time.Date(2026, time.May, 4, 23, 59, 59, 999_000_000, time.UTC)
 	d.EndsAt = d.StartsAt.Add(time.Millisecond)
 	d.Terms.Price = ledger.Money{AmountMinor: ledger.AmountMinorMax, Currency: "KWD"}
-	d.Policy = ledger.Policy{HoldFor: time.Second, GraceFor: 0, HoldForMax: ledger.HoldForLimit, QuantityPerHoldMax: 1}
+	d.Policy = ledger.Policy{
+		HoldFor: time.Second, GraceFor: 0, HoldForMax: ledger.HoldForLimit, QuantityPerHoldMax: 1,
+		Payment: ledger.PaymentTerms{
+			OnDecline: ledger.OnDeclineKeep, LatePayment: ledger.LatePaymentReview, LateByProvider: true,
+			UnknownFor: ledger.HoldForLimit, Delivery: ledger.DeliveryEvent,
+		},
+		CancelFor: ledger.CancelForLimit, NoRestock: true, GrantTo: "wallet:{owner}:gold",
+	}
 	d.Attributes = map[string]string{"좌석": "1A", "empty": "", "quote": `"\` + "\x01", "long": strings.Repeat("x", ledger.AttributeCharactersMax)}
 	for i := len(d.Attributes); i < ledger.AttributesMax; i++ {
 		d.Attributes[fmt.Sprintf("name-%d", i)] = fmt.Sprintf("value-%d", i)

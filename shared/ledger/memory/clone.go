@@ -12,6 +12,7 @@ func cloneHold(h ledger.Hold) ledger.Hold {
 	h.Lines = slices.Clone(h.Lines)
 	for i := range h.Lines {
 		h.Lines[i].Shards = slices.Clone(h.Lines[i].Shards)
+		h.Lines[i].Returned = slices.Clone(h.Lines[i].Returned)
 	}
 	return h
 }
@@ -25,6 +26,10 @@ func cloneEvent(e ledger.Event) ledger.Event {
 	if e.Hold != nil {
 		hold := cloneHold(*e.Hold)
 		e.Hold = &hold
+	}
+	if e.Reservation != nil {
+		reservation := e.Reservation.Clone()
+		e.Reservation = &reservation
 	}
 	if e.Slot != nil {
 		slot := cloneSlot(*e.Slot)

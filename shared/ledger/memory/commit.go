@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"time"
 
 	"holdfast/shared/ledger"
 )
@@ -44,6 +45,9 @@ func (s *Store) refusedLegs(c ledger.Change) []ledger.RefusedLeg {
 	for _, write := range c.Holds {
 		legs = append(legs, s.refusedHold(write, c)...)
 	}
+	for _, write := range c.Reservations {
+		legs = append(legs, s.refusedReservation(write)...)
+	}
 	for _, write := range c.Slots {
 		legs = append(legs, s.refusedSlot(write)...)
 	}
@@ -62,14 +66,10 @@ func (s *Store) refusedLegs(c ledger.Change) []ledger.RefusedLeg {
 		}
 	}
 	if c.Idempotency != nil {
-		if stored, exists := s.records[c.Idempotency.ID]; exists && stored.RetainUntil.After(c.At) {
-			stored = cloneRecord(stored)
-			legs = append(legs, ledger.RefusedLeg{Kind: ledger.LegIdempotency, Idempotency: &stored})
-		}
+		legs = append(legs, s.refusedRecord(*c.Idempotency, c.At)...)
 	}
 	for _, claim := range c.Uniqueness {
-		if holder, exists := s.uniqueness[uniquenessKey{claim.Kind, claim.Value}]; exists {
-			stored := ledger.Uniqueness{Kind: claim.Kind, Value: claim.Value, Hold: holder}
+		if stored, exists := s.uniqueness[uniquenessKey{claim.Kind, claim.Value}]; exists {
 			legs = append(legs, ledger.RefusedLeg{Kind: ledger.LegUniqueness, Uniqueness: &stored})
 		}
 	}
@@ -78,26 +78,51 @@ func (s *Store) refusedLegs(c ledger.Change) []ledger.RefusedLeg {
 
 func (s *Store) refusedHold(write ledger.HoldWrite, c ledger.Change) []ledger.RefusedLeg {
 	stored, exists := s.holds[write.Next.ID]
-	var holds bool
-	switch {
-	case write.Replaces == 0:
-		holds = !exists
-	case !exists || stored.Version != write.Replaces || stored.Status != ledger.StatusHeld:
-		holds = false
-	case write.When == ledger.BeforeRelease:
-		holds = stored.ReleaseAt.After(c.At)
-	case write.When == ledger.FromRelease:
-		holds = !stored.ReleaseAt.After(c.At)
-	default:
-		holds = true
+	if write.Replaces == 0 && !exists {
+		return nil
 	}
-	if holds {
+	if exists && stored.Version == write.Replaces && stored.Status == write.Status() &&
+		inTime(stored, write, c.At) && (!write.NoOpenAttempt || stored.AttemptOpen == 0) &&
+		(write.Of == nil || *write.Of == stored.Reservation) {
 		return nil
 	}
 	leg := ledger.RefusedLeg{Kind: ledger.LegHold}
 	if exists {
 		stored = cloneHold(stored)
 		leg.Hold = &stored
+	}
+	return []ledger.RefusedLeg{leg}
+}
+
+// inTime reports whether the hold is on the side of its release time that write wants.
+func inTime(stored ledger.Hold, write ledger.HoldWrite, at time.Time) bool {
+	switch write.When {
+	case ledger.BeforeRelease:
+		return stored.ReleaseAt.After(at)
+	case ledger.FromRelease:
+		return !stored.ReleaseAt.After(at.Add(-write.OverFor))
+	case ledger.BeforeExpiry:
+		return stored.ExpiresAt.After(at)
+	default:
+		return true
+	}
+}
+
+// refusedRecord refuses an idempotency record whose place is taken: by a live record, or
+// for a write that takes over a claim, by anything but that claim.
+func (s *Store) refusedRecord(record ledger.IdempotencyRecord, at time.Time) []ledger.RefusedLeg {
+	stored, exists := s.records[record.ID]
+	free := !exists || !stored.Live(at)
+	if record.Takes != "" {
+		free = exists && stored.Claim == record.Takes
+	}
+	if free {
+		return nil
+	}
+	leg := ledger.RefusedLeg{Kind: ledger.LegIdempotency}
+	if exists {
+		stored = cloneRecord(stored)
+		leg.Idempotency = &stored
 	}
 	return []ledger.RefusedLeg{leg}
 }
@@ -123,7 +148,7 @@ func (s *Store) refusedStock(write ledger.StockWrite) []ledger.RefusedLeg {
 	if exists &&
 		have.Available >= -delta.Available && have.Held >= -delta.Held &&
 		have.Confirmed >= -delta.Confirmed && have.Capacity >= -delta.Capacity &&
-		(write.Sale == nil || *write.Sale == stored.Terms) {
+		(write.Sale == nil || *write.Sale == stored.Terms) && (!write.Open || stored.Terms.Open) {
 		return nil
 	}
 	leg := ledger.RefusedLeg{Kind: ledger.LegStock, Slot: write.Slot, Shard: write.Shard}
@@ -136,6 +161,9 @@ func (s *Store) refusedStock(write ledger.StockWrite) []ledger.RefusedLeg {
 func (s *Store) apply(c ledger.Change) {
 	for _, write := range c.Holds {
 		s.holds[write.Next.ID] = cloneHold(write.Next)
+	}
+	for _, write := range c.Reservations {
+		s.reservations[write.Next.ID] = write.Next.Clone()
 	}
 	for _, write := range c.Slots {
 		s.slots[write.Next.ID] = cloneSlot(write.Next)
@@ -157,19 +185,13 @@ func (s *Store) apply(c ledger.Change) {
 		s.events[keyOf(event)] = cloneEvent(event)
 	}
 	if c.Idempotency != nil {
-		s.records[c.Idempotency.ID] = cloneRecord(*c.Idempotency)
+		record := cloneRecord(*c.Idempotency)
+		record.Takes = ""
+		s.records[record.ID] = record
 	}
 	for _, claim := range c.Uniqueness {
-		s.uniqueness[uniquenessKey{claim.Kind, claim.Value}] = claim.Hold
+		s.uniqueness[uniquenessKey{claim.Kind, claim.Value}] = claim
 	}
 }
 
-func keyOf(e ledger.Event) eventKey {
-	key := eventKey{version: e.Version}
-	if e.Hold != nil {
-		key.hold = e.Hold.ID
-	} else {
-		key.slot = e.Slot.ID
-	}
-	return key
-}
+func keyOf(e ledger.Event) eventKey { return eventKey{e.Subject(), e.Version} }

@@ -19,7 +19,9 @@ type Store struct {
 	stock      map[stockKey]ledger.Stock
 	events     map[eventKey]ledger.Event
 	records    map[ledger.IdempotencyID]ledger.IdempotencyRecord
-	uniqueness map[uniquenessKey]ledger.HoldID
+	uniqueness map[uniquenessKey]ledger.Uniqueness
+
+	reservations map[ledger.ReservationID]ledger.Reservation
 }
 
 type stockKey struct {
@@ -27,10 +29,9 @@ type stockKey struct {
 	shard ledger.Shard
 }
 
-// eventKey has either hold or slot. One version of a thing has one event.
+// eventKey names the event that a thing has for one of its versions.
 type eventKey struct {
-	hold    ledger.HoldID
-	slot    ledger.SlotID
+	subject string // as ledger.Event.Subject gives it
 	version ledger.Version
 }
 
@@ -49,7 +50,9 @@ func New() *Store {
 		stock:      make(map[stockKey]ledger.Stock),
 		events:     make(map[eventKey]ledger.Event),
 		records:    make(map[ledger.IdempotencyID]ledger.IdempotencyRecord),
-		uniqueness: make(map[uniquenessKey]ledger.HoldID),
+		uniqueness: make(map[uniquenessKey]ledger.Uniqueness),
+
+		reservations: make(map[ledger.ReservationID]ledger.Reservation),
 	}
 }
 
@@ -120,22 +123,27 @@ func (s *Store) StockAtOneMoment(ctx context.Context, slot ledger.Slot) ([]ledge
 
 // HoldEvents implements ledger.Store.
 func (s *Store) HoldEvents(ctx context.Context, id ledger.HoldID) ([]ledger.Event, error) {
-	return s.eventsOf(ctx, func(key eventKey) bool { return key.hold == id && key.slot == "" })
+	return s.eventsOf(ctx, ledger.Event{Hold: &ledger.Hold{ID: id}}.Subject())
 }
 
 // SlotEvents implements ledger.Store.
 func (s *Store) SlotEvents(ctx context.Context, id ledger.SlotID) ([]ledger.Event, error) {
-	return s.eventsOf(ctx, func(key eventKey) bool { return key.slot == id && key.hold == "" })
+	return s.eventsOf(ctx, ledger.Event{Slot: &ledger.Slot{ID: id}}.Subject())
 }
 
-func (s *Store) eventsOf(ctx context.Context, wanted func(eventKey) bool) ([]ledger.Event, error) {
+// ReservationEvents implements ledger.Store.
+func (s *Store) ReservationEvents(ctx context.Context, id ledger.ReservationID) ([]ledger.Event, error) {
+	return s.eventsOf(ctx, ledger.Event{Reservation: &ledger.Reservation{ID: id}}.Subject())
+}
+
+func (s *Store) eventsOf(ctx context.Context, subject string) ([]ledger.Event, error) {
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer s.mutex.Unlock()
 	var out []ledger.Event
 	for key, event := range s.events {
-		if wanted(key) {
+		if key.subject == subject {
 			out = append(out, cloneEvent(event))
 		}
 	}

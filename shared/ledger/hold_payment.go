@@ -1,0 +1,223 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// ReturnLine is a part of a sale that is given back.
+type ReturnLine struct {
+	Slot     SlotID
+	Quantity Units
+}
+
+// StartAttempt lets a payment attempt of the reservation begin: the hold gets its grace,
+// once, and until the attempt is closed only the reservation can release it. It is
+// refused with CodeHoldNotActive from h.ExpiresAt on, which is what the user sees, and
+// with CodePaymentInProgress while an attempt is open or for another reservation.
+func StartAttempt(h Hold, r ReservationID, attempt AttemptNumber, origin Origin, now time.Time) (Change, error) {
+	switch {
+	case h.Status != StatusHeld || !now.Before(h.ExpiresAt):
+		return Change{}, errorf(CodeHoldNotActive, "the hold is %s or its time is over; make a new hold", h.StatusAt(now))
+	case h.AttemptOpen != 0, h.Reservation != "" && h.Reservation != r:
+		return Change{}, paymentInProgress()
+	}
+	next := h
+	next.Reservation, next.AttemptOpen = r, attempt
+	next.ReleaseAt = h.ExpiresAt.Add(h.GraceFor)
+	next.Version++
+	change := changeHold(h, next, EventHoldPaymentStarted, origin, now)
+	change.Holds[0].When, change.Holds[0].NoOpenAttempt = BeforeExpiry, true
+	change.Holds[0].Of = &h.Reservation
+	return change, nil
+}
+
+// CloseAttempt says that the open attempt can't succeed any more. The hold lives on
+// until its release time.
+func CloseAttempt(h Hold, origin Origin, now time.Time) Change {
+	next := h
+	next.AttemptOpen = 0
+	next.Version++
+	change := changeHold(h, next, EventHoldPaymentClosed, origin, now)
+	change.Holds[0].Of = &h.Reservation
+	return change
+}
+
+// ConfirmPaid sells what h promises to its own reservation, which has the money. It is
+// refused with CodeHoldNotActive once h has ended or now has reached h.ReleaseAt
+// (promise P4).
+func ConfirmPaid(h Hold, origin Origin, now time.Time) (Change, error) {
+	if h.Status != StatusHeld || !now.Before(h.ReleaseAt) {
+		return Change{}, notActive(h, now)
+	}
+	change := endHold(h, ended(h, StatusConfirmed, now), EventHoldConfirmed, BucketConfirmed, origin, now)
+	change.Holds[0].When, change.Holds[0].Of = BeforeRelease, &h.Reservation
+	return change, nil
+}
+
+// ReleaseUnpaid ends h when its reservation has made sure that no money can come: as
+// CANCELED in its time, as EXPIRED afterwards.
+func ReleaseUnpaid(h Hold, origin Origin, now time.Time) (Change, error) {
+	if h.Status != StatusHeld {
+		return Change{}, notActive(h, now)
+	}
+	status, event, when := StatusCanceled, EventHoldCanceled, AnyTime
+	if !now.Before(h.ReleaseAt) {
+		status, event, when = StatusExpired, EventHoldExpired, FromRelease
+	}
+	change := endHold(h, ended(h, status, now), event, BucketAvailable, origin, now)
+	change.Holds[0].When, change.Holds[0].Of = when, &h.Reservation
+	return change, nil
+}
+
+// ExpireUnknown ends h although its payment may still succeed, because it has been over
+// for as long as its terms keep it. Whoever calls it writes in the same Change that the
+// money is to be given back. Before that time it returns CodeHoldNotDue.
+func ExpireUnknown(h Hold, origin Origin, now time.Time) (Change, error) {
+	switch {
+	case h.Status != StatusHeld:
+		return Change{}, notActive(h, now)
+	case now.Before(h.ReleaseAt.Add(h.Terms.UnknownFor)):
+		return Change{}, errorf(CodeHoldNotDue, "the hold still waits for its payment")
+	}
+	change := endHold(h, ended(h, StatusExpired, now), EventHoldExpired, BucketAvailable, origin, now)
+	change.Holds[0].When, change.Holds[0].OverFor = FromRelease, h.Terms.UnknownFor
+	change.Holds[0].Of = &h.Reservation
+	return change, nil
+}
+
+// ReacquiredID is the id of the hold that a late payment of h makes. It follows from h,
+// so that two workers who try at once make one.
+func ReacquiredID(h Hold) HoldID { return NewHoldID(derivedBits("reacquire", string(h.ID))) }
+
+// Reacquire sells the units of h, which is over, to its reservation after all: a new hold
+// is born CONFIRMED, because a hold that has ended never comes back. If h still holds the
+// units, it ends in the same Change and they move once. If it has ended, allocations say
+// where to take them from, by slot; the Change then needs them to be available. It needs
+// every slot to be open, and looks at no price, sale window or limit.
+func Reacquire(h Hold, allocations map[SlotID][]Allocation, origin Origin, now time.Time) (Change, error) {
+	born := Hold{
+		ID: ReacquiredID(h), Owner: h.Owner, Status: StatusConfirmed, CreatedAt: now,
+		ExpiresAt: h.ExpiresAt, ReleaseAt: h.ReleaseAt, GraceFor: h.GraceFor, Terms: h.Terms,
+		Reservation: h.Reservation, Reacquires: h.ID, EndedAt: now, Version: 1,
+	}
+	from := BucketAvailable
+	if h.Status == StatusHeld {
+		if now.Before(h.ReleaseAt) {
+			return Change{}, errorf(CodeHoldNotDue, "the hold is not over yet")
+		}
+		from = BucketHeld
+	}
+	var movements []Movement
+	for _, line := range h.Lines {
+		line.Returned = nil
+		if from == BucketAvailable {
+			line.Shards = allocations[line.Slot]
+		}
+		born.Lines = append(born.Lines, line)
+		movements = append(movements, line.movements(from, BucketConfirmed)...)
+	}
+	if len(movements) > StockActionsMax {
+		return Change{}, errorf(CodeInsufficientStock, "the units are spread over more than %d stock items", StockActionsMax)
+	}
+	change := Change{
+		At: now, Holds: []HoldWrite{{Next: born}}, Stock: stockWrites(movements, nil),
+		Events: []Event{holdEvent(EventHoldReacquired, born, origin.Beside("reacquired"), movements, now)},
+	}
+	for i := range change.Stock {
+		change.Stock[i].Open = true
+	}
+	if from == BucketAvailable {
+		return change, nil
+	}
+	old := changeHold(h, ended(h, StatusExpired, now), EventHoldExpired, origin, now)
+	old.Holds[0].When, old.Holds[0].Of = FromRelease, &h.Reservation
+	return Together(old, change), nil
+}
+
+// Return gives back a part of what h sold, or all of it with no lines. When nothing is
+// left, the hold is RETURNED; otherwise it stays CONFIRMED. It returns
+// CodeHoldNotActive for a hold that is not CONFIRMED, CodeReturnOverSale for more than
+// is left of a line, and CodeInvalid for a line that is not there or is named twice.
+func Return(h Hold, lines []ReturnLine, origin Origin, now time.Time) (Change, error) {
+	if h.Status != StatusConfirmed {
+		return Change{}, errorf(CodeHoldNotActive, "the hold is %s; only a CONFIRMED hold can be returned", h.Status)
+	}
+	if len(lines) == 0 {
+		lines = h.Unreturned()
+	}
+	next := h
+	next.Lines = slices.Clone(h.Lines)
+	next.Version++
+	var movements []Movement
+	named := make(map[SlotID]bool, len(lines))
+	for _, wanted := range lines {
+		i := slices.IndexFunc(next.Lines, func(l Line) bool { return l.Slot == wanted.Slot })
+		if i < 0 || named[wanted.Slot] || wanted.Quantity < 1 {
+			return Change{}, errorf(CodeInvalid, "slot %s must be a line of the hold, named once, with a quantity of 1 or more", wanted.Slot)
+		}
+		named[wanted.Slot] = true
+		back, ok := next.Lines[i].giveBack(wanted.Quantity)
+		if !ok {
+			return Change{}, errorf(CodeReturnOverSale, "fewer units of slot %s are left than are given back", wanted.Slot)
+		}
+		to := BucketAvailable
+		if next.Lines[i].NoRestock {
+			to = BucketOutside
+		}
+		movements = append(movements, Line{Slot: wanted.Slot, Shards: back}.movements(BucketConfirmed, to)...)
+	}
+	if len(next.Unreturned()) == 0 {
+		next.Status = StatusReturned
+	}
+	return Change{
+		At: now, Stock: stockWrites(movements, nil),
+		Holds:  []HoldWrite{{Next: next, Replaces: h.Version, From: StatusConfirmed}},
+		Events: []Event{holdEvent(EventHoldReturned, next, origin, movements, now)},
+	}, nil
+}
+
+// Unreturned is what is left of each line.
+func (h Hold) Unreturned() []ReturnLine {
+	var out []ReturnLine
+	for _, line := range h.Lines {
+		if left := line.Quantity - line.ReturnedQuantity(); left > 0 {
+			out = append(out, ReturnLine{line.Slot, left})
+		}
+	}
+	return out
+}
+
+// giveBack adds quantity to what was returned of the line, from its shards in order, and
+// says to which shards it goes. It reports false when less is left.
+func (l *Line) giveBack(quantity Units) ([]Allocation, bool) {
+	returned := slices.Clone(l.Returned)
+	var back []Allocation
+	for _, taken := range l.Shards {
+		i := slices.IndexFunc(returned, func(a Allocation) bool { return a.Shard == taken.Shard })
+		if i < 0 {
+			i, returned = len(returned), append(returned, Allocation{Shard: taken.Shard})
+		}
+		units := min(quantity, taken.Quantity-returned[i].Quantity)
+		if units > 0 {
+			returned[i].Quantity += units
+			back = append(back, Allocation{taken.Shard, units})
+			quantity -= units
+		}
+	}
+	l.Returned = slices.DeleteFunc(returned, func(a Allocation) bool { return a.Quantity == 0 })
+	return back, quantity == 0
+}
+
+// changeHold builds the Change of a step that moves no stock.
+func changeHold(h, next Hold, t EventType, origin Origin, now time.Time) Change {
+	return Change{
+		At: now, Holds: []HoldWrite{{Next: next, Replaces: h.Version}},
+		Events: []Event{holdEvent(t, next, origin, nil, now)},
+	}
+}
+
+func noReservation() *ReservationID {
+	var none ReservationID
+	return &none
+}
