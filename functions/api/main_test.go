@@ -39,6 +39,7 @@ func TestTheWiringWorks(t *testing.T) {
 	t.Setenv("HOLDFAST_STAGE", "local")
 	t.Setenv("HOLDFAST_TABLE_NAME", table)
 	t.Setenv("HOLDFAST_OPERATOR_GROUP", "ops")
+	t.Setenv("HOLDFAST_PAYMENT_SECRET_ID", "payment")
 	t.Setenv("HOLDFAST_LOCAL_DYNAMODB_ENDPOINT", endpoint)
 	handle, err := compose(t.Context())
 	if err != nil {
@@ -92,6 +93,7 @@ func TestCaseG1_AFaultIsCounted(t *testing.T) {
 	t.Setenv("HOLDFAST_STAGE", "local")
 	t.Setenv("HOLDFAST_TABLE_NAME", "holdfast")
 	t.Setenv("HOLDFAST_OPERATOR_GROUP", "ops")
+	t.Setenv("HOLDFAST_PAYMENT_SECRET_ID", "payment")
 	t.Setenv("HOLDFAST_LOCAL_DYNAMODB_ENDPOINT", "http://127.0.0.1:1")
 	handle, err := compose(t.Context())
 	if err != nil {
@@ -125,6 +127,7 @@ func TestNoDatabaseIsUnavailable(t *testing.T) {
 	t.Setenv("HOLDFAST_STAGE", "local")
 	t.Setenv("HOLDFAST_TABLE_NAME", "holdfast")
 	t.Setenv("HOLDFAST_OPERATOR_GROUP", "ops")
+	t.Setenv("HOLDFAST_PAYMENT_SECRET_ID", "payment")
 	t.Setenv("HOLDFAST_LOCAL_DYNAMODB_ENDPOINT", "http://127.0.0.1:1")
 	handle, err := compose(t.Context())
 	if err != nil {

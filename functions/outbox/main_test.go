@@ -79,6 +79,7 @@ func mustCompose(t *testing.T, table, dynamoDB, eventBridge string) handler {
 	t.Setenv("HOLDFAST_STAGE", "local")
 	t.Setenv("HOLDFAST_TABLE_NAME", table)
 	t.Setenv("HOLDFAST_EVENT_BUS_NAME", "holdfast-events")
+	t.Setenv("HOLDFAST_SAGA_QUEUE_URL", "http://127.0.0.1:1/saga")
 	t.Setenv("HOLDFAST_LOCAL_DYNAMODB_ENDPOINT", dynamoDB)
 	t.Setenv("HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT", eventBridge)
 	handle, err := compose(t.Context())
@@ -400,6 +401,7 @@ func TestAWrongEnvironmentStopsTheStart(t *testing.T) {
 	t.Setenv("HOLDFAST_STAGE", "prod")
 	t.Setenv("HOLDFAST_TABLE_NAME", "holdfast")
 	t.Setenv("HOLDFAST_EVENT_BUS_NAME", "a bus")
+	t.Setenv("HOLDFAST_SAGA_QUEUE_URL", "https://sqs.example.com/saga")
 	if _, err := compose(t.Context()); err == nil || !strings.Contains(err.Error(), "HOLDFAST_EVENT_BUS_NAME") {
 		t.Errorf("compose: %v", err)
 	}
