@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -9,8 +8,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/jsii-runtime-go"
-
-	"holdfast/shared/topology"
 )
 
 const (
@@ -56,14 +53,7 @@ func addAlarms(stack awscdk.Stack, topic awssns.ITopic, w watched) {
 	for _, f := range w.functions {
 		alarms = append(alarms, functionAlarms(f)...)
 	}
-	for _, resource := range topology.Resources() {
-		if queue, ok := w.resources.queues[resource]; ok {
-			alarms = append(alarms, above(constructID(string(resource))+"Waiting",
-				queue.MetricApproximateNumberOfMessagesVisible(over(minutePeriod, "Maximum")), 0, 1,
-				fmt.Sprintf("Dead letters wait in the queue %s: work was given up after its retries. "+
-					"Read the messages for the reason; the ledger itself still has the truth, so repair the cause first and then replay.", resource)))
-		}
-	}
+	alarms = append(alarms, queueAlarms(w)...)
 	action := awscloudwatchactions.NewSnsAction(topic)
 	for _, a := range alarms {
 		made := awscloudwatch.NewAlarm(stack, jsii.String(a.id), &awscloudwatch.AlarmProps{

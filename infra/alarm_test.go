@@ -69,7 +69,7 @@ func TestEveryAlarmSaysWhatItMeansAndReachesSomebody(t *testing.T) {
 func TestEveryFunctionQueueAndRouteIsWatched(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
 		want := []string{"ApiServerErrors", "ApiInternalFaults", "ExpiryHeartbeat", "ExpiryLag", "ExpiryFailed", "ExpiryTruncated",
-			"OutboxSetAside", "OutboxFailed", "OutboxTruncated", "OutboxLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting"}
+			"OutboxSetAside", "OutboxFailed", "OutboxTruncated", "OutboxLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting", "SagaFailuresWaiting", "SagaQueueOld"}
 		for _, f := range topology.Functions() {
 			id := constructID(string(f.Name))
 			want = append(want, id+"Errors", id+"Throttles", id+"Slow")
@@ -122,7 +122,7 @@ func TestEveryMetricHasAnAlarm(t *testing.T) {
 
 func TestDeadLettersRing(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		for _, queue := range []string{"OutboxFailures", "ScheduleFailures"} {
+		for _, queue := range []string{"OutboxFailures", "ScheduleFailures", "SagaFailures"} {
 			a := s.mustResource(t, "AWS::CloudWatch::Alarm", queue+"Waiting")
 			mustBe(t, "metric", a.at("MetricName"), "ApproximateNumberOfMessagesVisible")
 			mustBeRef(t, "queue", a.at("Dimensions", 0, "Value"), queue+".QueueName")

@@ -21,6 +21,9 @@ func arnOf() map[topology.Resource]string {
 		topology.ResourceEventBus:           "EventBus.Arn",
 		topology.ResourceOutboxFailures:     "OutboxFailures.Arn",
 		topology.ResourceScheduleFailures:   "ScheduleFailures.Arn",
+		topology.ResourceSagaQueue:          "SagaQueue.Arn",
+		topology.ResourceSagaFailures:       "SagaFailures.Arn",
+		topology.ResourcePaymentSecret:      "PaymentSecret",
 	}
 }
 
@@ -86,6 +89,12 @@ func TestNobodyMayTooMuch(t *testing.T) {
 				if action == "dynamodb:Scan" || strings.HasPrefix(action, "dynamodb:Delete") {
 					t.Errorf("%s may %s", role.ID, action)
 				}
+				if strings.HasPrefix(action, "secretsmanager:") && action != "secretsmanager:GetSecretValue" {
+					t.Errorf("%s may %s", role.ID, action)
+				}
+				if nameOf(role.ID) == "WebhookFunctionRole" && strings.HasPrefix(action, "dynamodb:") && action != "dynamodb:GetItem" {
+					t.Errorf("the function that everybody can reach may %s", action)
+				}
 				if action == "events:PutEvents" && nameOf(role.ID) != "OutboxFunctionRole" {
 					t.Errorf("%s may put events; only the outbox may", role.ID)
 				}
@@ -97,11 +106,13 @@ func TestNobodyMayTooMuch(t *testing.T) {
 func TestFunctionsRunAsTheTopologySays(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
 		values := map[topology.Variable]string{
-			topology.VariableStage:         string(s.stage.Name),
-			topology.VariableTableName:     "Table",
-			topology.VariableEventBusName:  "EventBus",
-			topology.VariableOperatorGroup: s.stage.OperatorGroup,
-			topology.VariableSweepPage:     strconv.Itoa(s.stage.SweepPageItems),
+			topology.VariableStage:           string(s.stage.Name),
+			topology.VariableTableName:       "Table",
+			topology.VariableEventBusName:    "EventBus",
+			topology.VariableOperatorGroup:   s.stage.OperatorGroup,
+			topology.VariableSweepPage:       strconv.Itoa(s.stage.SweepPageItems),
+			topology.VariableSagaQueueURL:    "SagaQueue",
+			topology.VariablePaymentSecretID: "PaymentSecret",
 		}
 		if got, want := len(s.mustResources(t, "AWS::Lambda::Function")), len(topology.Functions()); got != want {
 			t.Errorf("%d functions, want %d", got, want)
@@ -156,7 +167,7 @@ func TestWhatTheStackDoesNotKnowIsAnError(t *testing.T) {
 	if _, err := found.arn(topology.TableIndex("no-such-index")); err == nil {
 		t.Error("an unknown index has an ARN")
 	}
-	if _, err := found.queue(topology.ResourceTable); err == nil {
+	if _, err := found.queues.named(topology.ResourceTable); err == nil {
 		t.Error("the table is a queue")
 	}
 }

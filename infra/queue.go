@@ -1,41 +1,115 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
 
 	"holdfast/shared/topology"
 )
 
-// deadLettersKeptDays is the longest that SQS keeps a message. Source:
-// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
-const deadLettersKeptDays = 14
+const (
+	// deadLettersKeptDays is the longest that SQS keeps a message. It counts from the first
+	// sending, so a dead letter has it less its time in the queue of work. Source:
+	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+	deadLettersKeptDays = 14
+	// workKeptDays outlasts a long weekend on which a function stands still, with the hour
+	// that the tries of a message take to spare.
+	workKeptDays = 4
+)
 
-// newDeadLetterQueues makes one queue for each failure destination of the topology.
-// They accept encrypted connections only and hold their messages encrypted.
-func newDeadLetterQueues(stack awscdk.Stack, chosen stage) map[topology.Resource]awssqs.Queue {
-	ids := map[topology.Resource]string{}
+// queues are the stack's queues by what they are for.
+type queues struct {
+	// deadLetters hold what was given up, until a person has read it.
+	deadLetters map[topology.Resource]awssqs.Queue
+	// work feeds functions.
+	work map[topology.Resource]awssqs.Queue
+}
+
+// newQueues makes one queue for each failure destination of the topology, and one for each
+// queue that starts a function.
+func newQueues(stack awscdk.Stack, chosen stage) queues {
+	made := queues{map[topology.Resource]awssqs.Queue{}, map[topology.Resource]awssqs.Queue{}}
+	wanted := map[topology.Resource]bool{}
 	for _, f := range topology.Functions() {
 		if f.Stream != nil {
-			ids[f.Stream.FailureDestination] = constructID(string(f.Stream.FailureDestination))
+			wanted[f.Stream.FailureDestination] = true
 		}
 		if f.Schedule != nil {
-			ids[f.Schedule.FailureDestination] = constructID(string(f.Schedule.FailureDestination))
+			wanted[f.Schedule.FailureDestination] = true
+		}
+		if f.Queue != nil {
+			wanted[f.Queue.DeadLetters] = true
 		}
 	}
-	queues := map[topology.Resource]awssqs.Queue{}
 	for _, resource := range topology.Resources() {
-		id, wanted := ids[resource]
-		if !wanted {
+		if wanted[resource] {
+			made.deadLetters[resource] = newQueue(stack, chosen, resource, &awssqs.QueueProps{
+				RetentionPeriod: awscdk.Duration_Days(jsii.Number(deadLettersKeptDays)),
+			})
+		}
+	}
+	for _, f := range topology.Functions() {
+		if f.Queue == nil {
 			continue
 		}
-		queues[resource] = awssqs.NewQueue(stack, jsii.String(id), &awssqs.QueueProps{
-			Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
-			EnforceSSL:      jsii.Bool(true),
-			RetentionPeriod: awscdk.Duration_Days(jsii.Number(deadLettersKeptDays)),
-			RemovalPolicy:   chosen.RemovalPolicy,
+		made.work[f.Queue.Queue] = newQueue(stack, chosen, f.Queue.Queue, &awssqs.QueueProps{
+			RetentionPeriod:   awscdk.Duration_Days(jsii.Number(workKeptDays)),
+			VisibilityTimeout: seconds(f.Queue.VisibilityTimeout),
+			DeadLetterQueue: &awssqs.DeadLetterQueue{
+				Queue: made.deadLetters[f.Queue.DeadLetters], MaxReceiveCount: jsii.Number(f.Queue.ReceivesMax),
+			},
 		})
 	}
-	return queues
+	return made
+}
+
+// newQueue makes a queue that accepts encrypted connections only and holds its messages
+// encrypted.
+func newQueue(stack awscdk.Stack, chosen stage, resource topology.Resource, props *awssqs.QueueProps) awssqs.Queue {
+	props.Encryption = awssqs.QueueEncryption_SQS_MANAGED
+	props.EnforceSSL = jsii.Bool(true)
+	props.RemovalPolicy = chosen.RemovalPolicy
+	return awssqs.NewQueue(stack, jsii.String(constructID(string(resource))), props)
+}
+
+// named returns the queue of that name, whatever it is for.
+func (q queues) named(resource topology.Resource) (awssqs.Queue, error) {
+	if queue, ok := q.deadLetters[resource]; ok {
+		return queue, nil
+	}
+	if queue, ok := q.work[resource]; ok {
+		return queue, nil
+	}
+	return nil, fmt.Errorf("the stack has no queue %q", resource)
+}
+
+// addQueueTrigger maps a queue to the function.
+//
+// The mapping is written at the level of CloudFormation, as that of the stream is: the
+// construct for it grants changing the visibility of messages, which nobody does here.
+func addQueueTrigger(stack awscdk.Stack, f deployedFunction, found resources) error {
+	trigger := f.Queue
+	queue, err := found.queues.named(trigger.Queue)
+	if err != nil {
+		return err
+	}
+	mapping := awslambda.NewCfnEventSourceMapping(stack, jsii.String(constructID(string(f.Name))+"Messages"),
+		&awslambda.CfnEventSourceMappingProps{
+			FunctionName:                   f.lambda.FunctionName(),
+			EventSourceArn:                 queue.QueueArn(),
+			BatchSize:                      jsii.Number(trigger.BatchMessagesMax),
+			MaximumBatchingWindowInSeconds: jsii.Number(trigger.BatchWindow.Seconds()),
+			// Without this one failed message brings its whole batch back.
+			FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"),
+			ScalingConfig: &awslambda.CfnEventSourceMapping_ScalingConfigProperty{
+				MaximumConcurrency: jsii.Number(trigger.ConcurrencyMax),
+			},
+		})
+	// Lambda tries the role's permissions when the mapping is made.
+	mapping.Node().AddDependency(f.role)
+	return nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/jsii-runtime-go"
 
 	"holdfast/shared/dynamo"
@@ -16,9 +16,10 @@ import (
 
 // resources holds what the names in the topology stand for in this stack.
 type resources struct {
-	table  awsdynamodb.TableV2
-	bus    awsevents.EventBus
-	queues map[topology.Resource]awssqs.Queue
+	table         awsdynamodb.TableV2
+	bus           awsevents.EventBus
+	queues        queues
+	paymentSecret awssecretsmanager.CfnSecret
 }
 
 // arn returns the exact ARN of a resource, never one with a wildcard.
@@ -35,32 +36,34 @@ func (r resources) arn(resource topology.Resource) (*string, error) {
 		return r.table.TableStreamArn(), nil
 	case topology.ResourceEventBus:
 		return r.bus.EventBusArn(), nil
+	case topology.ResourcePaymentSecret:
+		return r.paymentSecret.Ref(), nil // the reference to a secret is its ARN
 	case topology.ResourceOutboxFailures, topology.ResourceScheduleFailures,
+		topology.ResourceSagaQueue, topology.ResourceSagaFailures,
 		topology.ResourceTableIndexDue, topology.ResourceTableIndexOwner, topology.ResourceTableIndexResource:
 	}
-	if queue, ok := r.queues[resource]; ok {
-		return queue.QueueArn(), nil
+	queue, err := r.queues.named(resource)
+	if err != nil {
+		return nil, fmt.Errorf("the stack has no resource %q", resource)
 	}
-	return nil, fmt.Errorf("the stack has no resource %q", resource)
+	return queue.QueueArn(), nil
 }
 
-// queue returns the dead-letter queue of that name.
-func (r resources) queue(resource topology.Resource) (awssqs.Queue, error) {
-	queue, ok := r.queues[resource]
-	if !ok {
-		return nil, fmt.Errorf("the stack has no queue %q", resource)
-	}
-	return queue, nil
-}
-
-// environment returns the values of the variables that a function is told.
+// environment returns the values of the variables that a function is told. The secret's is
+// its ARN and never its value: who may look at a function sees its environment.
 func (r resources) environment(chosen stage, variables []topology.Variable) (*map[string]*string, error) {
+	sagaQueue, err := r.queues.named(topology.ResourceSagaQueue)
+	if err != nil {
+		return nil, err
+	}
 	values := map[topology.Variable]*string{
-		topology.VariableStage:         jsii.String(string(chosen.Name)),
-		topology.VariableTableName:     r.table.TableName(),
-		topology.VariableEventBusName:  r.bus.EventBusName(),
-		topology.VariableOperatorGroup: jsii.String(chosen.OperatorGroup),
-		topology.VariableSweepPage:     jsii.String(strconv.Itoa(chosen.SweepPageItems)),
+		topology.VariableStage:           jsii.String(string(chosen.Name)),
+		topology.VariableTableName:       r.table.TableName(),
+		topology.VariableEventBusName:    r.bus.EventBusName(),
+		topology.VariableOperatorGroup:   jsii.String(chosen.OperatorGroup),
+		topology.VariableSweepPage:       jsii.String(strconv.Itoa(chosen.SweepPageItems)),
+		topology.VariableSagaQueueURL:    sagaQueue.QueueUrl(),
+		topology.VariablePaymentSecretID: r.paymentSecret.Ref(),
 	}
 	environment := map[string]*string{}
 	for _, v := range variables {

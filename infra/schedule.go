@@ -18,7 +18,7 @@ import (
 func addScheduleTrigger(stack awscdk.Stack, f deployedFunction, found resources) error {
 	trigger := f.Schedule
 	id := constructID(string(f.Name))
-	failures, err := found.queue(trigger.FailureDestination)
+	failures, err := found.queues.named(trigger.FailureDestination)
 	if err != nil {
 		return err
 	}

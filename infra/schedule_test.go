@@ -41,29 +41,33 @@ func TestSchedulesGiveUpBeforeTheNextTick(t *testing.T) {
 	})
 }
 
-// The sweep of every minute is the promise that holds end; its numbers are written
-// out, so that a change of the topology is noticed here.
-func TestTheSweepRunsEveryMinute(t *testing.T) {
+// The sweep of every minute is the promise that holds end, and that of the saga that money
+// does; their numbers are written out, so that a change of the topology is noticed here.
+func TestTheSweepsRunEveryMinute(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		schedule := s.mustResource(t, "AWS::Scheduler::Schedule", "ExpirySchedule")
-		mustBe(t, "rate", schedule.at("ScheduleExpression"), "rate(1 minute)")
-		mustBe(t, "retries", schedule.at("Target", "RetryPolicy", "MaximumRetryAttempts"), 1)
-		mustBe(t, "age", schedule.at("Target", "RetryPolicy", "MaximumEventAgeInSeconds"), 60)
+		for _, id := range []string{"Expiry", "Saga"} {
+			schedule := s.mustResource(t, "AWS::Scheduler::Schedule", id+"Schedule")
+			mustBe(t, id+" rate", schedule.at("ScheduleExpression"), "rate(1 minute)")
+			mustBe(t, id+" retries", schedule.at("Target", "RetryPolicy", "MaximumRetryAttempts"), 1)
+			mustBe(t, id+" age", schedule.at("Target", "RetryPolicy", "MaximumEventAgeInSeconds"), 60)
+		}
 	})
 }
 
 func TestAScheduleMayStartItsFunctionOnly(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		want := []string{"lambda:InvokeFunction on ExpiryFunction.Arn", "sqs:SendMessage on ScheduleFailures.Arn"}
-		if got := s.permissions(t, "ExpiryScheduleRole"); !slices.Equal(got, want) {
-			t.Errorf("the schedule may %v, want %v", got, want)
+		for _, id := range []string{"Expiry", "Saga"} {
+			want := []string{"lambda:InvokeFunction on " + id + "Function.Arn", "sqs:SendMessage on ScheduleFailures.Arn"}
+			if got := s.permissions(t, id+"ScheduleRole"); !slices.Equal(got, want) {
+				t.Errorf("the schedule may %v, want %v", got, want)
+			}
+			role := s.mustResource(t, "AWS::IAM::Role", id+"ScheduleRole")
+			mustBe(t, id+" trust", role.at("AssumeRolePolicyDocument", "Statement"), []any{map[string]any{
+				"Action": "sts:AssumeRole", "Effect": "Allow",
+				"Principal": map[string]any{"Service": "scheduler.amazonaws.com"},
+				"Condition": map[string]any{"StringEquals": map[string]any{"aws:SourceAccount": map[string]any{"Ref": "AWS::AccountId"}}},
+			}})
 		}
-		role := s.mustResource(t, "AWS::IAM::Role", "ExpiryScheduleRole")
-		mustBe(t, "trust", role.at("AssumeRolePolicyDocument", "Statement"), []any{map[string]any{
-			"Action": "sts:AssumeRole", "Effect": "Allow",
-			"Principal": map[string]any{"Service": "scheduler.amazonaws.com"},
-			"Condition": map[string]any{"StringEquals": map[string]any{"aws:SourceAccount": map[string]any{"Ref": "AWS::AccountId"}}},
-		}})
 	})
 }
 

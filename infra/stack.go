@@ -15,6 +15,7 @@ const (
 	outputTableName     = "TableName"
 	outputEventBusName  = "EventBusName"
 	outputAlarmTopicARN = "AlarmTopicArn"
+	outputPaymentSecret = "PaymentSecretArn"
 )
 
 // newStack makes the whole of Holdfast for one stage. The stage is in the stack's
@@ -40,7 +41,8 @@ func newStack(scope constructs.Construct, chosen settings, moduleRoot string) (a
 		bus: awsevents.NewEventBus(stack, jsii.String("EventBus"), &awsevents.EventBusProps{
 			Description: jsii.String("Ledger events of Holdfast"),
 		}),
-		queues: newDeadLetterQueues(stack, chosen.stage),
+		queues:        newQueues(stack, chosen.stage),
+		paymentSecret: newPaymentSecret(stack, chosen.stage),
 	}
 	functions, err := newFunctions(stack, chosen.stage, found, moduleRoot)
 	if err != nil {
@@ -66,15 +68,21 @@ func newStack(scope constructs.Construct, chosen settings, moduleRoot string) (a
 	output(outputAPIURL, api.gateway.ApiEndpoint(), "Address of the HTTP API")
 	output(outputTableName, table.TableName(), "Name of the table")
 	output(outputEventBusName, found.bus.EventBusName(), "Name of the bus of ledger events")
+	output(outputPaymentSecret, found.paymentSecret.Ref(), "Secret that must be filled with the payment provider's keys")
 	output(outputAlarmTopicARN, topic.TopicArn(), "Topic that every alarm is sent to")
 	return stack, nil
 }
 
-// addTriggers starts a function from the table's stream and on a schedule, as the
-// topology says. HTTP routes are made by newAPI.
+// addTriggers starts a function from the table's stream, from a queue and on a schedule, as
+// the topology says. HTTP routes are made by newAPI.
 func addTriggers(stack awscdk.Stack, f deployedFunction, found resources) error {
 	if f.Stream != nil {
 		if err := addStreamTrigger(stack, f, found); err != nil {
+			return err
+		}
+	}
+	if f.Queue != nil {
+		if err := addQueueTrigger(stack, f, found); err != nil {
 			return err
 		}
 	}

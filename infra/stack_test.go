@@ -13,6 +13,7 @@ func TestOutputsSayWhereThingsAre(t *testing.T) {
 		outputTableName:     "Table",
 		outputEventBusName:  "EventBus",
 		outputAlarmTopicARN: "Alarms",
+		outputPaymentSecret: "PaymentSecret",
 	}
 	eachStage(t, func(t *testing.T, s synthesis) {
 		for name, value := range want {
@@ -44,7 +45,7 @@ func TestTheStageIsInTheStackNameOnly(t *testing.T) {
 // What holds data or evidence outlives a deleted prod stack, and a dev stack leaves
 // nothing behind.
 func TestDataOutlivesTheStackInProdOnly(t *testing.T) {
-	kinds := []string{"AWS::DynamoDB::GlobalTable", "AWS::Logs::LogGroup", "AWS::SQS::Queue"}
+	kinds := []string{"AWS::DynamoDB::GlobalTable", "AWS::Logs::LogGroup", "AWS::SQS::Queue", "AWS::SecretsManager::Secret"}
 	eachStage(t, func(t *testing.T, s synthesis) {
 		want := "Delete"
 		if s.stage.Name == stageProd {

@@ -18,7 +18,7 @@ import (
 // reading the attributes of the failure queue.
 func addStreamTrigger(stack awscdk.Stack, f deployedFunction, found resources) error {
 	trigger := f.Stream
-	failures, err := found.queue(trigger.FailureDestination)
+	failures, err := found.queues.named(trigger.FailureDestination)
 	if err != nil {
 		return err
 	}

@@ -30,8 +30,24 @@ func TestStreamMappingsLoseNothingAndBlockNobody(t *testing.T) {
 			// Lambda tries the role when the mapping is made, so the policy comes first.
 			mustDependOnPolicyOf(t, m, id+"FunctionRole")
 		}
-		if made := len(s.mustResources(t, "AWS::Lambda::EventSourceMapping")); made != mapped {
-			t.Errorf("%d mappings, want %d", made, mapped)
+		if mapped == 0 {
+			t.Error("no function has the stream")
+		}
+	})
+}
+
+func TestEveryMappingIsOfTheTopology(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		want := 0
+		for _, f := range topology.Functions() {
+			for _, has := range []bool{f.Stream != nil, f.Queue != nil} {
+				if has {
+					want++
+				}
+			}
+		}
+		if made := len(s.mustResources(t, "AWS::Lambda::EventSourceMapping")); made != want {
+			t.Errorf("%d mappings, want %d", made, want)
 		}
 	})
 }

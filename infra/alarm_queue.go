@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+
+	"holdfast/shared/topology"
+)
+
+// queueReceivesLate: a message that has been received so often and is still there is one
+// that retries do not heal by themselves.
+const queueReceivesLate = 2
+
+// queueAlarms watch what waits: dead letters from the first one, and work by the age of
+// its oldest message.
+func queueAlarms(w watched) []alarm {
+	var alarms []alarm
+	for _, resource := range topology.Resources() {
+		if queue, ok := w.resources.queues.deadLetters[resource]; ok {
+			alarms = append(alarms, above(constructID(string(resource))+"Waiting",
+				queue.MetricApproximateNumberOfMessagesVisible(over(minutePeriod, "Maximum")), 0, 1,
+				fmt.Sprintf("Dead letters wait in the queue %s: work was given up after its retries. "+
+					"Read the messages for the reason; the ledger itself still has the truth, so repair the cause first and then replay.", resource)))
+		}
+	}
+	for _, f := range w.functions {
+		if f.Queue == nil {
+			continue
+		}
+		late := queueReceivesLate * f.Queue.VisibilityTimeout
+		queue := w.resources.queues.work[f.Queue.Queue]
+		alarms = append(alarms, above(constructID(string(f.Queue.Queue))+"Old",
+			queue.MetricApproximateAgeOfOldestMessage(over(minutePeriod, "Maximum")), late.Seconds(), 1,
+			fmt.Sprintf("A message in the queue %s waits for more than %.0f seconds: the function %s does not keep up, or fails at it again and again. "+
+				"Look at the errors, throttles and log of that function, and at the state of the services that it calls.", f.Queue.Queue, late.Seconds(), f.Name)))
+	}
+	return alarms
+}
