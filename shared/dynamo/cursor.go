@@ -60,16 +60,16 @@ func validOrder(order, prefix string) bool {
 	return err == nil
 }
 
-// dueOrder is the cursor of the due index: the due time and the hold.
-func dueOrder(dueAtMs int64, id ledger.HoldID) string {
+// dueOrder is the cursor of the due index: the due time and the id.
+func dueOrder(dueAtMs int64, id string) string {
 	return fmt.Sprintf("%d%s%s", dueAtMs, separator, id)
 }
 
-func parseDueOrder(order string) (int64, ledger.HoldID, error) {
+func parseDueOrder(order string, validID func(string) bool) (int64, string, error) {
 	ms, id, found := strings.Cut(order, separator)
 	dueAtMs, err := strconv.ParseInt(ms, 10, 64)
-	if !found || err != nil || !ledger.ValidHoldID(id) {
+	if !found || err != nil || !validID(id) {
 		return 0, "", badCursor()
 	}
-	return dueAtMs, ledger.HoldID(id), nil
+	return dueAtMs, id, nil
 }

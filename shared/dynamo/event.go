@@ -21,18 +21,19 @@ const attributePublishedAtMs = "published_at_ms"
 // marked it, so what a relay loses can be found again.
 type eventRecord struct {
 	itemKey
-	ID               ledger.EventID   `dynamodbav:"event_id"`
-	Type             ledger.EventType `dynamodbav:"type"`
-	Version          ledger.Version   `dynamodbav:"version"`
-	OccurredAtMs     int64            `dynamodbav:"occurred_at_ms"`
-	Actor            ledger.Actor     `dynamodbav:"actor"`
-	Command          ledger.Command   `dynamodbav:"command"`
-	RequestID        ledger.RequestID `dynamodbav:"request_id"`
-	Hold             *holdFields      `dynamodbav:"hold,omitempty"`
-	Slot             *slotFields      `dynamodbav:"slot,omitempty"`
-	Movements        []movementFields `dynamodbav:"movements,omitempty"`
-	UnpublishedShard string           `dynamodbav:"unpublished_shard,omitempty"`
-	UnpublishedOrder string           `dynamodbav:"unpublished_order,omitempty"`
+	ID               ledger.EventID     `dynamodbav:"event_id"`
+	Type             ledger.EventType   `dynamodbav:"type"`
+	Version          ledger.Version     `dynamodbav:"version"`
+	OccurredAtMs     int64              `dynamodbav:"occurred_at_ms"`
+	Actor            ledger.Actor       `dynamodbav:"actor"`
+	Command          ledger.Command     `dynamodbav:"command"`
+	RequestID        ledger.RequestID   `dynamodbav:"request_id"`
+	Hold             *holdFields        `dynamodbav:"hold,omitempty"`
+	Reservation      *reservationFields `dynamodbav:"reservation,omitempty"`
+	Slot             *slotFields        `dynamodbav:"slot,omitempty"`
+	Movements        []movementFields   `dynamodbav:"movements,omitempty"`
+	UnpublishedShard string             `dynamodbav:"unpublished_shard,omitempty"`
+	UnpublishedOrder string             `dynamodbav:"unpublished_order,omitempty"`
 }
 
 type movementFields struct {
@@ -54,6 +55,10 @@ func newEventRecord(e ledger.Event) eventRecord {
 		fields := newHoldFields(*e.Hold)
 		r.Hold = &fields
 	}
+	if e.Reservation != nil {
+		fields := newReservationFields(*e.Reservation)
+		r.Reservation = &fields
+	}
 	if e.Slot != nil {
 		fields := newSlotFields(*e.Slot)
 		r.Slot = &fields
@@ -72,6 +77,10 @@ func (r eventRecord) event() ledger.Event {
 	if r.Hold != nil {
 		hold := r.Hold.hold()
 		e.Hold = &hold
+	}
+	if r.Reservation != nil {
+		reservation := r.Reservation.reservation()
+		e.Reservation = &reservation
 	}
 	if r.Slot != nil {
 		slot := r.Slot.slot()
@@ -105,7 +114,8 @@ func eventLeg(e ledger.Event) (leg, error) {
 
 // DecodeEventImage turns the new image of a stream record, as Lambda delivers it, into
 // the event. A number that must be whole and is not gives an error; it is never cut
-// (case G18). So does an image that lacks its id, type, version, or its hold or slot.
+// (case G18). So does an image that lacks its id, type or version, and one that
+// is not of exactly one hold, reservation or slot.
 func DecodeEventImage(image map[string]lambdaevents.DynamoDBAttributeValue) (ledger.Event, error) {
 	item := make(map[string]types.AttributeValue, len(image))
 	for name, value := range image {
@@ -119,7 +129,7 @@ func DecodeEventImage(image map[string]lambdaevents.DynamoDBAttributeValue) (led
 	if err != nil {
 		return ledger.Event{}, fmt.Errorf("stream image: %w", err)
 	}
-	if event.ID == "" || event.Type == "" || event.Version < 1 || (event.Hold == nil) == (event.Slot == nil) {
+	if event.ID == "" || event.Type == "" || event.Version < 1 || !event.OfOne() {
 		return ledger.Event{}, fmt.Errorf("stream image: event %q lacks a part", event.ID)
 	}
 	return event, nil

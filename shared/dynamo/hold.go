@@ -14,6 +14,9 @@ const (
 	attributeVersion     = "version"
 	attributeStatus      = "status"
 	attributeReleaseAtMs = "release_at_ms"
+	attributeExpiresAtMs = "expires_at_ms"
+	attributeAttemptOpen = "attempt_open"
+	attributeReservation = "reservation_id"
 )
 
 // holdFields is a hold without its keys: the body of a hold item, and the copy of the
@@ -27,17 +30,25 @@ type holdFields struct {
 	ExpiresAtMs      int64                   `dynamodbav:"expires_at_ms"`
 	ReleaseAtMs      int64                   `dynamodbav:"release_at_ms"`
 	GraceMs          int64                   `dynamodbav:"grace_ms"`
+	Terms            paymentTermsFields      `dynamodbav:"terms"`
+	Reservation      ledger.ReservationID    `dynamodbav:"reservation_id,omitempty"`
+	AttemptOpen      ledger.AttemptNumber    `dynamodbav:"attempt_open,omitempty"`
+	Reacquires       ledger.HoldID           `dynamodbav:"reacquires,omitempty"`
 	PaymentReference ledger.PaymentReference `dynamodbav:"payment_reference,omitempty"`
 	EndedAtMs        int64                   `dynamodbav:"ended_at_ms,omitempty"`
 	Version          ledger.Version          `dynamodbav:"version"`
 }
 
 type lineFields struct {
-	Slot       ledger.SlotID      `dynamodbav:"slot_id"`
-	Quantity   ledger.Units       `dynamodbav:"quantity"`
-	UnitAmount int64              `dynamodbav:"unit_amount"`
-	Currency   ledger.Currency    `dynamodbav:"currency"`
-	Shards     []allocationFields `dynamodbav:"shards"`
+	Slot          ledger.SlotID      `dynamodbav:"slot_id"`
+	Quantity      ledger.Units       `dynamodbav:"quantity"`
+	UnitAmount    int64              `dynamodbav:"unit_amount"`
+	Currency      ledger.Currency    `dynamodbav:"currency"`
+	Shards        []allocationFields `dynamodbav:"shards"`
+	Returned      []allocationFields `dynamodbav:"returned,omitempty"`
+	CancelUntilMs int64              `dynamodbav:"cancel_until_ms,omitempty"`
+	NoRestock     bool               `dynamodbav:"no_restock,omitempty"`
+	GrantTo       ledger.SlotID      `dynamodbav:"grant_to,omitempty"`
 }
 
 type allocationFields struct {
@@ -58,15 +69,16 @@ func newHoldFields(h ledger.Hold) holdFields {
 	f := holdFields{
 		ID: h.ID, Owner: h.Owner, Status: h.Status, CreatedAtMs: milliseconds(h.CreatedAt),
 		ExpiresAtMs: milliseconds(h.ExpiresAt), ReleaseAtMs: milliseconds(h.ReleaseAt),
-		GraceMs: h.GraceFor.Milliseconds(), PaymentReference: h.PaymentReference,
+		GraceMs: h.GraceFor.Milliseconds(), Terms: newPaymentTermsFields(h.Terms),
+		Reservation: h.Reservation, AttemptOpen: h.AttemptOpen, Reacquires: h.Reacquires, PaymentReference: h.PaymentReference,
 		EndedAtMs: milliseconds(h.EndedAt), Version: h.Version,
 	}
 	for _, l := range h.Lines {
-		line := lineFields{Slot: l.Slot, Quantity: l.Quantity, UnitAmount: l.UnitPrice.AmountMinor, Currency: l.UnitPrice.Currency}
-		for _, a := range l.Shards {
-			line.Shards = append(line.Shards, allocationFields{a.Shard, a.Quantity})
-		}
-		f.Lines = append(f.Lines, line)
+		f.Lines = append(f.Lines, lineFields{
+			Slot: l.Slot, Quantity: l.Quantity, UnitAmount: l.UnitPrice.AmountMinor, Currency: l.UnitPrice.Currency,
+			Shards: newAllocationFields(l.Shards), Returned: newAllocationFields(l.Returned),
+			CancelUntilMs: milliseconds(l.CancelUntil), NoRestock: l.NoRestock, GrantTo: l.GrantTo,
+		})
 	}
 	return f
 }
@@ -75,23 +87,40 @@ func (f holdFields) hold() ledger.Hold {
 	h := ledger.Hold{
 		ID: f.ID, Owner: f.Owner, Status: f.Status, CreatedAt: fromMilliseconds(f.CreatedAtMs),
 		ExpiresAt: fromMilliseconds(f.ExpiresAtMs), ReleaseAt: fromMilliseconds(f.ReleaseAtMs),
-		GraceFor: time.Duration(f.GraceMs) * time.Millisecond, PaymentReference: f.PaymentReference,
+		GraceFor: time.Duration(f.GraceMs) * time.Millisecond, Terms: f.Terms.paymentTerms(),
+		Reservation: f.Reservation, AttemptOpen: f.AttemptOpen, Reacquires: f.Reacquires, PaymentReference: f.PaymentReference,
 		EndedAt: fromMilliseconds(f.EndedAtMs), Version: f.Version,
 	}
 	for _, l := range f.Lines {
-		line := ledger.Line{Slot: l.Slot, Quantity: l.Quantity, UnitPrice: ledger.Money{AmountMinor: l.UnitAmount, Currency: l.Currency}}
-		for _, a := range l.Shards {
-			line.Shards = append(line.Shards, ledger.Allocation{Shard: a.Shard, Quantity: a.Quantity})
-		}
-		h.Lines = append(h.Lines, line)
+		h.Lines = append(h.Lines, ledger.Line{
+			Slot: l.Slot, Quantity: l.Quantity, UnitPrice: ledger.Money{AmountMinor: l.UnitAmount, Currency: l.Currency},
+			Shards: allocations(l.Shards), Returned: allocations(l.Returned),
+			CancelUntil: fromMilliseconds(l.CancelUntilMs), NoRestock: l.NoRestock, GrantTo: l.GrantTo,
+		})
 	}
 	return h
 }
 
+func newAllocationFields(allocations []ledger.Allocation) []allocationFields {
+	var out []allocationFields
+	for _, a := range allocations {
+		out = append(out, allocationFields{a.Shard, a.Quantity})
+	}
+	return out
+}
+
+func allocations(fields []allocationFields) []ledger.Allocation {
+	var out []ledger.Allocation
+	for _, f := range fields {
+		out = append(out, ledger.Allocation{Shard: f.Shard, Quantity: f.Quantity})
+	}
+	return out
+}
+
 func newHoldRecord(h ledger.Hold) holdRecord {
-	r := holdRecord{itemKey: holdKey(h.ID), holdFields: newHoldFields(h), OwnerOrder: ownerOrder(h.CreatedAt, h.ID)}
+	r := holdRecord{itemKey: holdKey(h.ID), holdFields: newHoldFields(h), OwnerOrder: ownerOrder(kindHold, h.CreatedAt, string(h.ID))}
 	if due, waiting := h.DueAt(); waiting {
-		r.DueShard = dueShardKey(ledger.DueShard(h.ID))
+		r.DueShard = dueShardKey(kindHold, ledger.DueShard(h.ID))
 		r.DueAtMs = milliseconds(due)
 	}
 	return r
@@ -107,16 +136,7 @@ func decodeHold(item map[string]types.AttributeValue) (ledger.Hold, error) {
 func holdLeg(w ledger.HoldWrite, at time.Time) (leg, error) {
 	condition := notThere()
 	if w.Replaces > 0 {
-		condition = expression.Name(attributeVersion).Equal(expression.Value(w.Replaces)).
-			And(expression.Name(attributeStatus).Equal(expression.Value(ledger.StatusHeld)))
-		release := expression.Name(attributeReleaseAtMs)
-		switch w.When {
-		case ledger.BeforeRelease:
-			condition = condition.And(release.GreaterThan(expression.Value(milliseconds(at))))
-		case ledger.FromRelease:
-			condition = condition.And(release.LessThanEqual(expression.Value(milliseconds(at))))
-		case ledger.AnyTime:
-		}
+		condition = holdCondition(w, at)
 	}
 	return putLeg(newHoldRecord(w.Next), condition, func(item map[string]types.AttributeValue) (ledger.RefusedLeg, error) {
 		refused := ledger.RefusedLeg{Kind: ledger.LegHold}
@@ -127,4 +147,36 @@ func holdLeg(w ledger.HoldWrite, at time.Time) (leg, error) {
 		refused.Hold = &hold
 		return refused, err
 	})
+}
+
+// holdCondition is what must be true of the hold that w replaces.
+func holdCondition(w ledger.HoldWrite, at time.Time) expression.ConditionBuilder {
+	condition := expression.Name(attributeVersion).Equal(expression.Value(w.Replaces)).
+		And(expression.Name(attributeStatus).Equal(expression.Value(w.Status())))
+	release, expires := expression.Name(attributeReleaseAtMs), expression.Name(attributeExpiresAtMs)
+	switch w.When {
+	case ledger.BeforeRelease:
+		condition = condition.And(release.GreaterThan(expression.Value(milliseconds(at))))
+	case ledger.FromRelease:
+		condition = condition.And(release.LessThanEqual(expression.Value(milliseconds(at.Add(-w.OverFor)))))
+	case ledger.BeforeExpiry:
+		condition = condition.And(expires.GreaterThan(expression.Value(milliseconds(at))))
+	case ledger.AnyTime:
+	}
+	if w.NoOpenAttempt {
+		condition = condition.And(expression.AttributeNotExists(expression.Name(attributeAttemptOpen)))
+	}
+	if w.Of != nil {
+		condition = condition.And(holdOf(*w.Of))
+	}
+	return condition
+}
+
+// holdOf is the condition that the hold is of that reservation, or of none for "".
+func holdOf(id ledger.ReservationID) expression.ConditionBuilder {
+	reservation := expression.Name(attributeReservation)
+	if id == "" {
+		return expression.AttributeNotExists(reservation)
+	}
+	return reservation.Equal(expression.Value(id))
 }

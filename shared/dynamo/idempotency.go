@@ -10,9 +10,12 @@ import (
 	"holdfast/shared/ledger"
 )
 
-const attributeRetainUntilMs = "retain_until_ms"
+const (
+	attributeRetainUntilMs = "retain_until_ms"
+	attributeClaim         = "claim"
+)
 
-// idempotencyRecord remembers an answered request. Its time to live only purges it:
+// idempotencyRecord remembers an answered request, or one that is being carried out. Its time to live only purges it:
 // until DynamoDB gets to that, and for as long as it takes, code compares retain_until.
 type idempotencyRecord struct {
 	itemKey
@@ -20,7 +23,10 @@ type idempotencyRecord struct {
 	Fingerprint   ledger.Fingerprint   `dynamodbav:"fingerprint"`
 	Status        int                  `dynamodbav:"response_status"`
 	Body          []byte               `dynamodbav:"response_body"`
-	CompletedAtMs int64                `dynamodbav:"completed_at_ms"`
+	Claim         ledger.ClaimID       `dynamodbav:"claim,omitempty"`
+	ClaimUntilMs  int64                `dynamodbav:"claim_until_ms,omitempty"`
+	Reservation   ledger.ReservationID `dynamodbav:"reservation_id,omitempty"`
+	CompletedAtMs int64                `dynamodbav:"completed_at_ms,omitempty"`
 	RetainUntilMs int64                `dynamodbav:"retain_until_ms"`
 	TTLAtSeconds  int64                `dynamodbav:"ttl_at_seconds"`
 }
@@ -30,18 +36,25 @@ func decodeIdempotency(item map[string]types.AttributeValue) (ledger.Idempotency
 	err := attributevalue.UnmarshalMap(item, &r)
 	return ledger.IdempotencyRecord{
 		ID: r.ID, Fingerprint: r.Fingerprint, Response: ledger.Response{Status: r.Status, Body: r.Body},
+		Claim: r.Claim, ClaimUntil: fromMilliseconds(r.ClaimUntilMs), Reservation: r.Reservation,
 		CompletedAt: fromMilliseconds(r.CompletedAtMs), RetainUntil: fromMilliseconds(r.RetainUntilMs),
 	}, err
 }
 
+// idempotencyLeg writes the record where there is none, or none that still counts. A
+// record that takes over a claim replaces that claim and nothing else.
 func idempotencyLeg(r ledger.IdempotencyRecord, at time.Time) (leg, error) {
 	record := idempotencyRecord{
 		itemKey: idempotencyKey(r.ID), ID: r.ID, Fingerprint: r.Fingerprint,
 		Status: r.Response.Status, Body: r.Response.Body,
+		Claim: r.Claim, ClaimUntilMs: milliseconds(r.ClaimUntil), Reservation: r.Reservation,
 		CompletedAtMs: milliseconds(r.CompletedAt), RetainUntilMs: milliseconds(r.RetainUntil),
 		TTLAtSeconds: r.RetainUntil.Unix() + 1,
 	}
 	condition := notThere().Or(expression.Name(attributeRetainUntilMs).LessThanEqual(expression.Value(milliseconds(at))))
+	if r.Takes != "" {
+		condition = expression.Name(attributeClaim).Equal(expression.Value(r.Takes))
+	}
 	return putLeg(record, condition, func(item map[string]types.AttributeValue) (ledger.RefusedLeg, error) {
 		refused := ledger.RefusedLeg{Kind: ledger.LegIdempotency}
 		if len(item) == 0 {

@@ -13,20 +13,24 @@ import (
 // The parts of the table's keys. A separator never occurs in an id (see
 // ledger.ValidName), so no two things share a key.
 const (
-	separator          = "#"
-	prefixHold         = "HOLD" + separator
-	prefixSlot         = "SLOT" + separator
-	prefixStock        = "STOCK" + separator
-	prefixIdempotency  = "IDEM" + separator
-	prefixUniqueness   = "UNIQ" + separator
-	sortHold           = "HOLD"
-	sortSlot           = "SLOT"
-	sortStock          = "STOCK"
-	sortIdempotency    = "IDEM"
-	sortUniqueness     = "UNIQ"
-	sortEventPrefix    = "EVENT" + separator
-	ownerOrderHold     = "hold" + separator
-	dueShardHoldPrefix = "hold" + separator
+	separator         = "#"
+	prefixHold        = "HOLD" + separator
+	prefixReservation = "RES" + separator
+	prefixSlot        = "SLOT" + separator
+	prefixStock       = "STOCK" + separator
+	prefixIdempotency = "IDEM" + separator
+	prefixUniqueness  = "UNIQ" + separator
+	sortHold          = "HOLD"
+	sortReservation   = "RES"
+	sortSlot          = "SLOT"
+	sortStock         = "STOCK"
+	sortIdempotency   = "IDEM"
+	sortUniqueness    = "UNIQ"
+	sortEventPrefix   = "EVENT" + separator
+	// Holds and reservations share the owner index and the due index. The kind in front
+	// keeps their lists apart.
+	kindHold        = "hold" + separator
+	kindReservation = "reservation" + separator
 	// noStart stands in the resource index for a slot without a start. It sorts before
 	// every digit.
 	noStart = "-"
@@ -52,6 +56,10 @@ func (k itemKey) attributes() map[string]types.AttributeValue {
 
 func holdKey(id ledger.HoldID) itemKey { return itemKey{prefixHold + string(id), sortHold} }
 
+func reservationKey(id ledger.ReservationID) itemKey {
+	return itemKey{prefixReservation + string(id), sortReservation}
+}
+
 func slotKey(id ledger.SlotID) itemKey { return itemKey{prefixSlot + string(id), sortSlot} }
 
 func stockKey(id ledger.SlotID, shard ledger.Shard) itemKey {
@@ -62,28 +70,31 @@ func idempotencyKey(id ledger.IdempotencyID) itemKey {
 	return itemKey{prefixIdempotency + string(id), sortIdempotency}
 }
 
-func uniquenessKey(u ledger.Uniqueness) itemKey {
-	return itemKey{prefixUniqueness + string(u.Kind) + separator + u.Value, sortUniqueness}
+func uniquenessKey(kind ledger.UniquenessKind, value string) itemKey {
+	return itemKey{prefixUniqueness + string(kind) + separator + value, sortUniqueness}
 }
 
 // eventKey is beside the thing that the event is about. Versions are padded so that
 // text order is their order.
 func eventKey(e ledger.Event) itemKey {
 	partition := ""
-	if e.Hold != nil {
+	switch {
+	case e.Hold != nil:
 		partition = holdKey(e.Hold.ID).PartitionKey
-	} else if e.Slot != nil {
+	case e.Reservation != nil:
+		partition = reservationKey(e.Reservation.ID).PartitionKey
+	case e.Slot != nil:
 		partition = slotKey(e.Slot.ID).PartitionKey
 	}
 	return itemKey{partition, fmt.Sprintf("%s%010d", sortEventPrefix, e.Version)}
 }
 
-func dueShardKey(shard int) string { return fmt.Sprintf("%s%02d", dueShardHoldPrefix, shard) }
+func dueShardKey(kind string, shard int) string { return fmt.Sprintf("%s%02d", kind, shard) }
 
 func unpublishedShardKey(shard int) string { return fmt.Sprintf("%02d", shard) }
 
-func ownerOrder(createdAt time.Time, id ledger.HoldID) string {
-	return ownerOrderHold + createdAt.UTC().Format(orderTimeLayout) + separator + string(id)
+func ownerOrder(kind string, createdAt time.Time, id string) string {
+	return kind + createdAt.UTC().Format(orderTimeLayout) + separator + id
 }
 
 func resourceKey(t ledger.ResourceType, id ledger.ResourceID) string {

@@ -61,6 +61,9 @@ func legs(c ledger.Change) ([]leg, error) {
 	for _, w := range c.Holds {
 		add(holdLeg(w, c.At))
 	}
+	for _, w := range c.Reservations {
+		add(reservationLeg(w))
+	}
 	for _, w := range c.Slots {
 		add(slotLeg(w))
 	}

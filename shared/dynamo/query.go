@@ -16,44 +16,55 @@ import (
 
 // HoldsOfOwner lists the owner's holds, the newest first.
 func (s *Store) HoldsOfOwner(ctx context.Context, owner ledger.OwnerID, page ledger.Page) ([]ledger.Hold, ledger.Cursor, error) {
-	var start item
-	if page.After != "" {
-		order, err := decodeCursor(page.After)
-		if err != nil || !validOrder(order, ownerOrderHold) {
-			return nil, "", badCursor()
-		}
-		start = startKey(holdKey(ledger.HoldID(lastPart(order))), item{
-			AttributeOwner: text(string(owner)), AttributeOwnerOrder: text(order),
-		})
-	}
-	found, err := s.query(ctx, queryOf{
-		index: IndexOwner, newestFirst: true, limit: page.Limit, start: start,
-		condition: expression.Key(AttributeOwner).Equal(expression.Value(string(owner))).
-			And(expression.Key(AttributeOwnerOrder).BeginsWith(ownerOrderHold)),
-	})
+	found, err := s.ofOwner(ctx, kindHold, owner, page, func(id string) itemKey { return holdKey(ledger.HoldID(id)) })
 	if err != nil {
 		return nil, "", err
 	}
-	ids := make([]ledger.HoldID, len(found.items))
-	for i, entry := range found.items {
-		ids[i] = ledger.HoldID(lastPart(stringOf(entry, AttributeOwnerOrder)))
-	}
-	holds, err := s.holds(ctx, ids)
+	holds, err := readInOrder(ctx, s, found, decodeHold, func(h ledger.Hold) itemKey { return holdKey(h.ID) })
 	return holds, found.cursor(AttributeOwnerOrder), err
 }
 
-// holds reads holds by id and keeps the order of ids.
-func (s *Store) holds(ctx context.Context, ids []ledger.HoldID) ([]ledger.Hold, error) {
-	keys := make([]itemKey, len(ids))
-	for i, id := range ids {
-		keys[i] = holdKey(id)
+// ReservationsOfOwner lists the owner's reservations, the newest first.
+func (s *Store) ReservationsOfOwner(ctx context.Context, owner ledger.OwnerID, page ledger.Page) ([]ledger.Reservation, ledger.Cursor, error) {
+	found, err := s.ofOwner(ctx, kindReservation, owner, page, func(id string) itemKey { return reservationKey(ledger.ReservationID(id)) })
+	if err != nil {
+		return nil, "", err
+	}
+	reservations, err := readInOrder(ctx, s, found, decodeReservation, func(r ledger.Reservation) itemKey { return reservationKey(r.ID) })
+	return reservations, found.cursor(AttributeOwnerOrder), err
+}
+
+// ofOwner reads one page of what the owner has of one kind, the newest first.
+func (s *Store) ofOwner(ctx context.Context, kind string, owner ledger.OwnerID, page ledger.Page, keyOf func(id string) itemKey) (found, error) {
+	var start item
+	if page.After != "" {
+		order, err := decodeCursor(page.After)
+		if err != nil || !validOrder(order, kind) {
+			return found{}, badCursor()
+		}
+		start = startKey(keyOf(lastPart(order)), item{
+			AttributeOwner: text(string(owner)), AttributeOwnerOrder: text(order),
+		})
+	}
+	return s.query(ctx, queryOf{
+		index: IndexOwner, newestFirst: true, limit: page.Limit, start: start,
+		condition: expression.Key(AttributeOwner).Equal(expression.Value(string(owner))).
+			And(expression.Key(AttributeOwnerOrder).BeginsWith(kind)),
+	})
+}
+
+// readInOrder reads the items that an index named, and keeps the index's order.
+func readInOrder[T any](ctx context.Context, s *Store, page found, decode func(item) (T, error), keyOf func(T) itemKey) ([]T, error) {
+	keys := make([]itemKey, len(page.items))
+	for i, entry := range page.items {
+		keys[i] = itemKey{stringOf(entry, AttributePartitionKey), stringOf(entry, AttributeSortKey)}
 	}
 	items, err := s.batchGet(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
-	holds, err := decodeAll(items, decodeHold)
-	return inOrder(ids, holds, func(h ledger.Hold) ledger.HoldID { return h.ID }), err
+	values, err := decodeAll(items, decode)
+	return inOrder(keys, values, keyOf), err
 }
 
 // SlotsOfResource lists a resource's slots in the order of their start.
@@ -98,20 +109,58 @@ func (s *Store) SlotsOfResource(ctx context.Context, t ledger.ResourceType, id l
 	return inOrder(ids, slots, func(s ledger.Slot) ledger.SlotID { return s.ID }), found.cursor(AttributeResourceOrder), err
 }
 
-// Due lists the entries of one due shard at or before now, the oldest first.
+// Due lists the holds of one due shard that are due at or before now, the oldest first.
 func (s *Store) Due(ctx context.Context, shard int, now time.Time, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
-	dueShard := dueShardKey(shard)
+	entries, next, err := s.due(ctx, dueShardKey(kindHold, shard), now, page, ledger.ValidHoldID,
+		func(id string) itemKey { return holdKey(ledger.HoldID(id)) })
+	if err != nil {
+		return nil, "", err
+	}
+	due := make([]ledger.DueHold, len(entries))
+	for i, entry := range entries {
+		due[i] = ledger.DueHold{ID: ledger.HoldID(entry.id), DueAt: entry.dueAt}
+	}
+	return due, next, nil
+}
+
+// DueReservations lists the reservations of one due shard that are to be looked at at or
+// before now, the oldest first.
+func (s *Store) DueReservations(ctx context.Context, shard int, now time.Time, page ledger.Page) ([]ledger.DueReservation, ledger.Cursor, error) {
+	entries, next, err := s.due(ctx, dueShardKey(kindReservation, shard), now, page, ledger.ValidReservationID,
+		func(id string) itemKey { return reservationKey(ledger.ReservationID(id)) })
+	if err != nil {
+		return nil, "", err
+	}
+	due := make([]ledger.DueReservation, len(entries))
+	for i, entry := range entries {
+		due[i] = ledger.DueReservation{ID: ledger.ReservationID(entry.id), DueAt: entry.dueAt}
+	}
+	return due, next, nil
+}
+
+// dueEntry is an entry of the due index.
+type dueEntry struct {
+	id    string
+	dueAt time.Time
+}
+
+func newDueEntry(i item) dueEntry {
+	return dueEntry{lastPart(stringOf(i, AttributePartitionKey)), fromMilliseconds(numberOf(i, AttributeDueAtMs))}
+}
+
+// due reads one page of one due shard.
+func (s *Store) due(ctx context.Context, dueShard string, now time.Time, page ledger.Page, validID func(string) bool, keyOf func(id string) itemKey) ([]dueEntry, ledger.Cursor, error) {
 	var start item
 	if page.After != "" {
 		order, err := decodeCursor(page.After)
 		if err != nil {
 			return nil, "", err
 		}
-		dueAtMs, id, err := parseDueOrder(order)
+		dueAtMs, id, err := parseDueOrder(order, validID)
 		if err != nil {
 			return nil, "", err
 		}
-		start = startKey(holdKey(id), item{AttributeDueShard: text(dueShard), AttributeDueAtMs: number(dueAtMs)})
+		start = startKey(keyOf(id), item{AttributeDueShard: text(dueShard), AttributeDueAtMs: number(dueAtMs)})
 	}
 	found, err := s.query(ctx, queryOf{
 		index: IndexDue, limit: page.Limit, start: start,
@@ -121,20 +170,26 @@ func (s *Store) Due(ctx context.Context, shard int, now time.Time, page ledger.P
 	if err != nil {
 		return nil, "", err
 	}
-	due := make([]ledger.DueHold, len(found.items))
+	entries := make([]dueEntry, len(found.items))
 	for i, entry := range found.items {
-		due[i] = ledger.DueHold{ID: holdIDOf(entry), DueAt: fromMilliseconds(numberOf(entry, AttributeDueAtMs))}
+		entries[i] = newDueEntry(entry)
 	}
 	var next ledger.Cursor
 	if len(found.last) > 0 {
-		next = encodeCursor(dueOrder(numberOf(found.last, AttributeDueAtMs), holdIDOf(found.last)))
+		last := newDueEntry(found.last)
+		next = encodeCursor(dueOrder(milliseconds(last.dueAt), last.id))
 	}
-	return due, next, nil
+	return entries, next, nil
 }
 
 // HoldEvents returns the hold's events, the oldest first.
 func (s *Store) HoldEvents(ctx context.Context, id ledger.HoldID) ([]ledger.Event, error) {
 	return s.events(ctx, holdKey(id))
+}
+
+// ReservationEvents returns the reservation's events, the oldest first.
+func (s *Store) ReservationEvents(ctx context.Context, id ledger.ReservationID) ([]ledger.Event, error) {
+	return s.events(ctx, reservationKey(id))
 }
 
 // SlotEvents returns the slot's events, the oldest first.
@@ -249,8 +304,4 @@ func numberOf(i item, attribute string) int64 {
 		return 0
 	}
 	return n
-}
-
-func holdIDOf(i item) ledger.HoldID {
-	return ledger.HoldID(lastPart(stringOf(i, AttributePartitionKey)))
 }

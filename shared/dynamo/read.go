@@ -32,6 +32,28 @@ func (s *Store) Hold(ctx context.Context, id ledger.HoldID) (ledger.Hold, error)
 	return decoded(decodeHold(found))
 }
 
+// Reservation returns the reservation, or CodeReservationNotFound.
+func (s *Store) Reservation(ctx context.Context, id ledger.ReservationID) (ledger.Reservation, error) {
+	found, err := s.get(ctx, reservationKey(id))
+	if err != nil {
+		return ledger.Reservation{}, err
+	}
+	if len(found) == 0 {
+		return ledger.Reservation{}, ledger.ReservationNotFound()
+	}
+	return decoded(decodeReservation(found))
+}
+
+// Claimed returns who claimed the value, and whether anybody has.
+func (s *Store) Claimed(ctx context.Context, kind ledger.UniquenessKind, value string) (ledger.Uniqueness, bool, error) {
+	found, err := s.get(ctx, uniquenessKey(kind, value))
+	if err != nil || len(found) == 0 {
+		return ledger.Uniqueness{}, false, err
+	}
+	claim, err := decoded(decodeUniqueness(found))
+	return claim, err == nil, err
+}
+
 // IdempotencyRecord returns the record and whether there is one.
 func (s *Store) IdempotencyRecord(ctx context.Context, id ledger.IdempotencyID) (ledger.IdempotencyRecord, bool, error) {
 	found, err := s.get(ctx, idempotencyKey(id))

@@ -68,7 +68,14 @@ func addRecord(page *ledger.Records, i item) error {
 	switch {
 	case sort == sortHold:
 		hold, err := decodeHold(i)
-		page.Holds = append(page.Holds, ledger.StoredHold{Hold: hold, Due: stringOf(i, AttributeDueShard) == dueShardKey(ledger.DueShard(hold.ID))})
+		page.Holds = append(page.Holds, ledger.StoredHold{Hold: hold, Due: stringOf(i, AttributeDueShard) == dueShardKey(kindHold, ledger.DueShard(hold.ID))})
+		return err
+	case sort == sortReservation:
+		reservation, err := decodeReservation(i)
+		page.Reservations = append(page.Reservations, ledger.StoredReservation{
+			Reservation: reservation,
+			Due:         stringOf(i, AttributeDueShard) == dueShardKey(kindReservation, ledger.ReservationDueShard(reservation.ID)),
+		})
 		return err
 	case sort == sortSlot:
 		slot, err := decodeSlot(i)
@@ -80,8 +87,8 @@ func addRecord(page *ledger.Records, i item) error {
 		return err
 	case strings.HasPrefix(sort, sortEventPrefix):
 		event, err := decodeEvent(i)
-		if err == nil && event.Hold == nil && event.Slot == nil {
-			return errors.New("the event is of no hold and no slot")
+		if err == nil && !event.OfOne() {
+			return errors.New("the event is not of one hold, reservation or slot")
 		}
 		page.Events = append(page.Events, event)
 		return err

@@ -41,6 +41,10 @@ type slotFields struct {
 	GraceMs            int64               `dynamodbav:"grace_ms"`
 	HoldMaxMs          int64               `dynamodbav:"hold_max_ms"`
 	QuantityPerHoldMax ledger.Units        `dynamodbav:"quantity_per_hold_max"`
+	Payment            paymentTermsFields  `dynamodbav:"payment"`
+	CancelMs           int64               `dynamodbav:"cancel_ms,omitempty"`
+	NoRestock          bool                `dynamodbav:"no_restock,omitempty"`
+	GrantTo            string              `dynamodbav:"grant_to,omitempty"`
 	Version            ledger.Version      `dynamodbav:"version"`
 	CreatedAtMs        int64               `dynamodbav:"created_at_ms"`
 	UpdatedAtMs        int64               `dynamodbav:"updated_at_ms"`
@@ -60,6 +64,8 @@ func newSlotFields(s ledger.Slot) slotFields {
 		PriceVersion: s.PriceVersion,
 		HoldMs:       s.Policy.HoldFor.Milliseconds(), GraceMs: s.Policy.GraceFor.Milliseconds(),
 		HoldMaxMs: s.Policy.HoldForMax.Milliseconds(), QuantityPerHoldMax: s.Policy.QuantityPerHoldMax,
+		Payment: newPaymentTermsFields(s.Policy.Payment), CancelMs: s.Policy.CancelFor.Milliseconds(),
+		NoRestock: s.Policy.NoRestock, GrantTo: s.Policy.GrantTo,
 		Version: s.Version, CreatedAtMs: milliseconds(s.CreatedAt), UpdatedAtMs: milliseconds(s.UpdatedAt),
 	}
 }
@@ -72,6 +78,8 @@ func (f slotFields) slot() ledger.Slot {
 		Policy: ledger.Policy{
 			HoldFor: time.Duration(f.HoldMs) * time.Millisecond, GraceFor: time.Duration(f.GraceMs) * time.Millisecond,
 			HoldForMax: time.Duration(f.HoldMaxMs) * time.Millisecond, QuantityPerHoldMax: f.QuantityPerHoldMax,
+			Payment: f.Payment.paymentTerms(), CancelFor: time.Duration(f.CancelMs) * time.Millisecond,
+			NoRestock: f.NoRestock, GrantTo: f.GrantTo,
 		},
 		Version: f.Version, CreatedAt: fromMilliseconds(f.CreatedAtMs), UpdatedAt: fromMilliseconds(f.UpdatedAtMs),
 	}

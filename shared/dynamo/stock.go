@@ -80,6 +80,9 @@ func stockLeg(w ledger.StockWrite) (leg, error) {
 			And(expression.Name(attributeCurrency).Equal(expression.Value(w.Sale.Price.Currency))).
 			And(expression.Name(attributeShards).Equal(expression.Value(w.Sale.Shards)))
 	}
+	if w.Open {
+		condition = condition.And(expression.Name(attributeOpen).Equal(expression.Value(true)))
+	}
 	if w.SetTerms != nil {
 		update = update.
 			Set(expression.Name(attributeOpen), expression.Value(w.SetTerms.Open)).

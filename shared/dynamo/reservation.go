@@ -1,0 +1,200 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"holdfast/shared/ledger"
+)
+
+const (
+	attributeLookAtMs = "look_at_ms"
+	attributeTries    = "tries"
+)
+
+// reservationFields is a reservation without its keys: the body of a reservation item,
+// and the copy of the reservation in an event.
+type reservationFields struct {
+	ID            ledger.ReservationID     `dynamodbav:"reservation_id"`
+	Owner         ledger.OwnerID           `dynamodbav:"owner"`
+	Hold          ledger.HoldID            `dynamodbav:"hold_id"`
+	SoldHold      ledger.HoldID            `dynamodbav:"sold_hold_id,omitempty"`
+	Status        ledger.ReservationStatus `dynamodbav:"status"`
+	Reason        ledger.Reason            `dynamodbav:"reason,omitempty"`
+	AmountMinor   int64                    `dynamodbav:"amount_minor"`
+	Currency      ledger.Currency          `dynamodbav:"currency"`
+	Attempts      []attemptFields          `dynamodbav:"attempts,omitempty"`
+	Refunds       []refundFields           `dynamodbav:"refunds,omitempty"`
+	Grants        []grantFields            `dynamodbav:"grants,omitempty"`
+	CreatedAtMs   int64                    `dynamodbav:"created_at_ms"`
+	UpdatedAtMs   int64                    `dynamodbav:"updated_at_ms"`
+	DeliveredAtMs int64                    `dynamodbav:"delivered_at_ms,omitempty"`
+	LookAtMs      int64                    `dynamodbav:"look_at_ms,omitempty"`
+	Tries         int                      `dynamodbav:"tries,omitempty"`
+	Version       ledger.Version           `dynamodbav:"version"`
+}
+
+type attemptFields struct {
+	Number         ledger.AttemptNumber `dynamodbav:"number"`
+	Payment        ledger.PaymentID     `dynamodbav:"payment_id,omitempty"`
+	State          ledger.AttemptState  `dynamodbav:"state"`
+	Unwanted       bool                 `dynamodbav:"unwanted,omitempty"`
+	CapturedMinor  int64                `dynamodbav:"captured_minor,omitempty"`
+	OpenedAtMs     int64                `dynamodbav:"opened_at_ms"`
+	AuthorizedAtMs int64                `dynamodbav:"authorized_at_ms,omitempty"`
+}
+
+type refundFields struct {
+	Number      int                  `dynamodbav:"number"`
+	Attempt     ledger.AttemptNumber `dynamodbav:"attempt"`
+	AmountMinor int64                `dynamodbav:"amount_minor"`
+	Reason      ledger.Reason        `dynamodbav:"reason"`
+	State       ledger.RefundState   `dynamodbav:"state"`
+	OwedAtMs    int64                `dynamodbav:"owed_at_ms"`
+	EndedAtMs   int64                `dynamodbav:"ended_at_ms,omitempty"`
+}
+
+type grantFields struct {
+	Slot     ledger.SlotID `dynamodbav:"slot_id"`
+	Shard    ledger.Shard  `dynamodbav:"shard"`
+	Quantity ledger.Units  `dynamodbav:"quantity"`
+}
+
+// reservationRecord is a reservation item. It is in the due index only while it is to be
+// looked at again.
+type reservationRecord struct {
+	itemKey
+	reservationFields
+	OwnerOrder string `dynamodbav:"owner_order"`
+	DueShard   string `dynamodbav:"due_shard,omitempty"`
+	DueAtMs    int64  `dynamodbav:"due_at_ms,omitempty"`
+}
+
+func newReservationFields(r ledger.Reservation) reservationFields {
+	f := reservationFields{
+		ID: r.ID, Owner: r.Owner, Hold: r.Hold, SoldHold: r.SoldHold, Status: r.Status, Reason: r.Reason,
+		AmountMinor: r.Amount.AmountMinor, Currency: r.Amount.Currency,
+		CreatedAtMs: milliseconds(r.CreatedAt), UpdatedAtMs: milliseconds(r.UpdatedAt),
+		DeliveredAtMs: milliseconds(r.DeliveredAt), LookAtMs: milliseconds(r.LookAt),
+		Tries: r.Tries, Version: r.Version,
+	}
+	for _, a := range r.Attempts {
+		f.Attempts = append(f.Attempts, attemptFields{
+			a.Number, a.Payment, a.State, a.Unwanted, a.CapturedMinor, milliseconds(a.OpenedAt), milliseconds(a.AuthorizedAt),
+		})
+	}
+	for _, r := range r.Refunds {
+		f.Refunds = append(f.Refunds, refundFields{
+			r.Number, r.Attempt, r.AmountMinor, r.Reason, r.State, milliseconds(r.OwedAt), milliseconds(r.EndedAt),
+		})
+	}
+	for _, g := range r.Grants {
+		f.Grants = append(f.Grants, grantFields(g))
+	}
+	return f
+}
+
+func (f reservationFields) reservation() ledger.Reservation {
+	r := ledger.Reservation{
+		ID: f.ID, Owner: f.Owner, Hold: f.Hold, SoldHold: f.SoldHold, Status: f.Status, Reason: f.Reason,
+		Amount:    ledger.Money{AmountMinor: f.AmountMinor, Currency: f.Currency},
+		CreatedAt: fromMilliseconds(f.CreatedAtMs), UpdatedAt: fromMilliseconds(f.UpdatedAtMs),
+		DeliveredAt: fromMilliseconds(f.DeliveredAtMs), LookAt: fromMilliseconds(f.LookAtMs),
+		Tries: f.Tries, Version: f.Version,
+	}
+	for _, a := range f.Attempts {
+		r.Attempts = append(r.Attempts, ledger.Attempt{
+			Number: a.Number, Payment: a.Payment, State: a.State, Unwanted: a.Unwanted, CapturedMinor: a.CapturedMinor,
+			OpenedAt: fromMilliseconds(a.OpenedAtMs), AuthorizedAt: fromMilliseconds(a.AuthorizedAtMs),
+		})
+	}
+	for _, refund := range f.Refunds {
+		r.Refunds = append(r.Refunds, ledger.Refund{
+			Number: refund.Number, Attempt: refund.Attempt, AmountMinor: refund.AmountMinor, Reason: refund.Reason,
+			State: refund.State, OwedAt: fromMilliseconds(refund.OwedAtMs), EndedAt: fromMilliseconds(refund.EndedAtMs),
+		})
+	}
+	for _, g := range f.Grants {
+		r.Grants = append(r.Grants, ledger.Grant(g))
+	}
+	return r
+}
+
+func newReservationRecord(r ledger.Reservation) reservationRecord {
+	record := reservationRecord{
+		itemKey: reservationKey(r.ID), reservationFields: newReservationFields(r),
+		OwnerOrder: ownerOrder(kindReservation, r.CreatedAt, string(r.ID)),
+	}
+	if !r.LookAt.IsZero() {
+		record.DueShard = dueShardKey(kindReservation, ledger.ReservationDueShard(r.ID))
+		record.DueAtMs = milliseconds(r.LookAt)
+	}
+	return record
+}
+
+func decodeReservation(item map[string]types.AttributeValue) (ledger.Reservation, error) {
+	var r reservationRecord
+	err := attributevalue.UnmarshalMap(item, &r)
+	return r.reservation(), err
+}
+
+// reservationLeg writes the next state of a reservation under the rules of
+// ledger.ReservationWrite.
+func reservationLeg(w ledger.ReservationWrite) (leg, error) {
+	condition := notThere()
+	if w.Replaces > 0 {
+		condition = expression.Name(attributeVersion).Equal(expression.Value(w.Replaces)).
+			And(expression.Name(attributeStatus).Equal(expression.Value(w.From)))
+	}
+	return putLeg(newReservationRecord(w.Next), condition, func(item map[string]types.AttributeValue) (ledger.RefusedLeg, error) {
+		refused := ledger.RefusedLeg{Kind: ledger.LegReservation}
+		if len(item) == 0 {
+			return refused, nil
+		}
+		stored, err := decodeReservation(item)
+		refused.Reservation = &stored
+		return refused, err
+	})
+}
+
+// Postpone notes when the reservation is looked at again, and how often it was looked at
+// since its last step; the zero time takes it out of the due index. It does nothing to a
+// reservation that has gone on to another version, and may be repeated. It changes no
+// promise, so it is not a Change.
+func (s *Store) Postpone(ctx context.Context, id ledger.ReservationID, version ledger.Version, lookAt time.Time, tries int) error {
+	update := expression.Set(expression.Name(attributeTries), expression.Value(tries))
+	look, dueShard, dueAt := expression.Name(attributeLookAtMs), expression.Name(AttributeDueShard), expression.Name(AttributeDueAtMs)
+	if lookAt.IsZero() {
+		update = update.Remove(look).Remove(dueShard).Remove(dueAt)
+	} else {
+		update = update.
+			Set(look, expression.Value(milliseconds(lookAt))).
+			Set(dueShard, expression.Value(dueShardKey(kindReservation, ledger.ReservationDueShard(id)))).
+			Set(dueAt, expression.Value(milliseconds(lookAt)))
+	}
+	built, err := expression.NewBuilder().
+		WithCondition(expression.Name(attributeVersion).Equal(expression.Value(version))).
+		WithUpdate(update).Build()
+	if err != nil {
+		return internal("building the next look at a reservation", err)
+	}
+	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: aws.String(s.table), Key: reservationKey(id).attributes(),
+		ConditionExpression: built.Condition(), UpdateExpression: built.Update(),
+		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
+	})
+	if wentOn := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &wentOn) {
+		return nil
+	}
+	if err != nil {
+		return readFailed("postponing reservation "+string(id), err)
+	}
+	return nil
+}
