@@ -121,7 +121,8 @@ type Provider interface {
 	// that it has succeeded, and must be looked up.
 	Void(ctx context.Context, key Key, id ledger.PaymentID) (Payment, error)
 	// Refund gives amountMinor of what was captured back. KindRefused means that the
-	// provider will not.
+	// provider will not. With CodeRefundFailed the refund of this key was made and has
+	// failed since: the money is still owed, and only a refund with another key can pay it.
 	Refund(ctx context.Context, key Key, id ledger.PaymentID, amountMinor int64) (Payment, error)
 }
 
@@ -142,6 +143,10 @@ const (
 	// KindRefused: the provider will never do it. Repeating is of no use.
 	KindRefused ErrorKind = "refused"
 )
+
+// CodeRefundFailed is the Code of a KindRefused error for a refund that was made and has
+// failed since. It is our own word; the other codes are the provider's.
+const CodeRefundFailed = "holdfast_refund_failed"
 
 // Error is why a provider did not do what was asked. Its text has no secret.
 type Error struct {

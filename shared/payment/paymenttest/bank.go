@@ -87,11 +87,11 @@ type Bank struct {
 	// lapseNext is not after the first end of an authorization. Looks before it need not
 	// go through all payments.
 	lapseNext time.Time
-	scripts  map[reference]Script
-	standard Script
-	saved    map[payment.Key]saved
-	events   []Event
-	made     map[string]int // how many ids of each kind were given
+	scripts   map[reference]Script
+	standard  Script
+	saved     map[payment.Key]saved
+	events    []Event
+	made      map[string]int // how many ids of each kind were given
 }
 
 type reference struct {

@@ -11,6 +11,7 @@ import (
 var (
 	errOtherRequest = errors.New("the key was used for another request")
 	errNoPayment    = errors.New("no such payment")
+	errRefundFailed = errors.New("the refund was made and has failed since")
 )
 
 func missing(err error) bool {

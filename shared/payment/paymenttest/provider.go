@@ -103,7 +103,11 @@ func (p *Provider) Refund(ctx context.Context, key payment.Key, id ledger.Paymen
 		if err != nil {
 			return payment.Payment{}, err
 		}
-		if !slices.ContainsFunc(before.Refunds, func(r Refund) bool { return r.Key == key }) {
+		made := slices.IndexFunc(before.Refunds, func(r Refund) bool { return r.Key == key })
+		switch {
+		case made >= 0 && before.Refunds[made].Status == RefundFailed:
+			return payment.Payment{}, &payment.Error{Kind: payment.KindRefused, Code: payment.CodeRefundFailed, Cause: errRefundFailed}
+		case made < 0:
 			if _, err := p.Bank.Refund(key, id, amountMinor); err != nil {
 				return payment.Payment{}, err
 			}
