@@ -26,9 +26,12 @@ var mayImport = map[string][]string{
 	"shared/payment":   {"shared/ledger", "shared/system"},
 	"shared/config":    append([]string{"shared/payment"}, inward...), // the provider's keys are payment.Secret
 	"shared/dynamo":    inward,
-	"shared/outbox":    inward,
+	"shared/due":       {"shared/ledger"},
+	"shared/outbox":    append([]string{"shared/payment"}, inward...), // a wake-up is a payment.Message
+	"shared/webhook":   append([]string{"shared/payment"}, inward...),
+	"shared/saga":      append([]string{"shared/commands", "shared/due", "shared/payment"}, inward...),
 	"shared/reconcile": inward,
-	"shared/expiry":    append([]string{"shared/commands"}, inward...),
+	"shared/expiry":    append([]string{"shared/commands", "shared/due"}, inward...),
 	"shared/httpapi":   append([]string{"shared/commands"}, inward...),
 	"infra":            {"shared/topology", "shared/dynamo", "shared/telemetry"},
 	"functions":        {"shared"},
@@ -46,6 +49,7 @@ var (
 	// withoutGoroutines are the parts whose order of steps a simulation replays.
 	withoutGoroutines = []string{
 		"shared/ledger", "shared/commands", "shared/dynamo", "shared/expiry", "shared/outbox", "shared/httpapi", "shared/reconcile",
+		"shared/due", "shared/saga", "shared/webhook",
 	}
 )
 
@@ -115,6 +119,16 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"shared/dynamo/a_test.go", `package dynamo_test; import "holdfast/shared/commands"`, ""},
 		{"shared/outbox/a.go", `package outbox; import "holdfast/shared/dynamo"`, "may import of ours only"},
 		{"shared/outbox/a.go", `package outbox; import "holdfast/shared/commands"`, "may import of ours only"},
+		{"shared/outbox/a.go", `package outbox; import "holdfast/shared/payment"`, ""},
+		{"shared/due/a.go", `package due; import "holdfast/shared/ledger"`, ""},
+		{"shared/due/a.go", `package due; import "holdfast/shared/expiry"`, "may import of ours only"},
+		{"shared/due/a.go", `package due; func f() { go f() }`, "starts no goroutine"},
+		{"shared/webhook/a.go", `package webhook; import "holdfast/shared/payment"`, ""},
+		{"shared/webhook/a.go", `package webhook; import "holdfast/shared/dynamo"`, "may import of ours only"},
+		{"shared/webhook/a.go", `package webhook; func f() { go f() }`, "starts no goroutine"},
+		{"shared/saga/a.go", `package saga; import "holdfast/shared/due"`, ""},
+		{"shared/saga/a.go", `package saga; import "holdfast/shared/dynamo"`, "may import of ours only"},
+		{"shared/saga/a.go", `package saga; func f() { go f() }`, "starts no goroutine"},
 		{"shared/httpapi/a.go", `package httpapi; import "holdfast/shared/commands"`, ""},
 		{"shared/httpapi/a.go", `package httpapi; import "holdfast/shared/dynamo"`, "may import of ours only"},
 		{"shared/httpapi/a.go", `package httpapi; import "holdfast/shared/expiry"`, "may import of ours only"},

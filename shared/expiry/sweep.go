@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"holdfast/shared/due"
 	"holdfast/shared/ledger"
 	"holdfast/shared/system"
 	"holdfast/shared/telemetry"
@@ -39,7 +40,8 @@ type Store interface {
 type Releaser interface {
 	// ExpireHold ends the hold if it is over, and reports whether this call did. False
 	// without an error means that it had ended before. CodeHoldNotDue means that it is
-	// not over, CodeHoldNotFound that there is none. It may be repeated.
+	// not over, CodePaymentInProgress that its payment must be closed first,
+	// CodeHoldNotFound that there is none. It may be repeated.
 	ExpireHold(ctx context.Context, id ledger.HoldID, request ledger.RequestID) (bool, error)
 }
 
@@ -92,9 +94,15 @@ func (s *Sweep) Run(ctx context.Context, request ledger.RequestID) (Report, erro
 		stopAt = deadline.Add(-MarginBeforeDeadline)
 	}
 	late := func() bool { return ctx.Err() != nil || !s.clock.Now().Before(stopAt) }
-	run := run{Sweep: s, now: now, request: request, queue: newDueQueue(s.store, now, s.pageItems, late)}
+	run := run{Sweep: s, now: now, request: request, queue: due.NewQueue(due.Source[ledger.DueHold]{
+		List: func(ctx context.Context, shard int, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+			return s.store.Due(ctx, shard, now, page)
+		},
+		DueAt:     func(entry ledger.DueHold) time.Time { return entry.DueAt },
+		PageItems: s.pageItems, PageFor: StepFor, Late: late,
+	})}
 	for {
-		entry, found := run.queue.next(ctx)
+		entry, found := run.queue.Next(ctx)
 		if found && late() {
 			run.report.Truncated = true
 			run.report.RemainingMin = 1
@@ -105,12 +113,12 @@ func (s *Sweep) Run(ctx context.Context, request ledger.RequestID) (Report, erro
 		}
 		run.settle(ctx, entry)
 	}
-	run.report.Truncated = run.report.Truncated || run.queue.cut
-	run.report.RemainingMin += run.queue.waiting()
-	if !run.report.LagKnown && !run.report.Truncated && run.queue.err() == nil {
+	run.report.Truncated = run.report.Truncated || run.queue.Cut()
+	run.report.RemainingMin += run.queue.Waiting()
+	if !run.report.LagKnown && !run.report.Truncated && run.queue.Err() == nil {
 		run.report.LagKnown = true // every entry was looked at, and no hold was overdue
 	}
-	return run.report, run.queue.err()
+	return run.report, run.queue.Err()
 }
 
 // run is one sweep under way.
@@ -118,7 +126,7 @@ type run struct {
 	*Sweep
 	now     time.Time
 	request ledger.RequestID
-	queue   *dueQueue
+	queue   *due.Queue[ledger.DueHold]
 	report  Report
 	// overdueSeen says that the oldest overdue hold has been met.
 	overdueSeen bool
@@ -135,7 +143,8 @@ func (r *run) settle(ctx context.Context, entry ledger.DueHold) {
 	switch code := ledger.CodeOf(err); {
 	case err == nil && released:
 		r.report.Released++
-	case err == nil, code == ledger.CodeHoldNotDue, code == ledger.CodeHoldNotFound:
+	case err == nil, code == ledger.CodeHoldNotDue, code == ledger.CodeHoldNotFound, code == ledger.CodePaymentInProgress:
+		// With a payment in progress it is due later than the entry says.
 		r.report.AlreadyEnded++
 	default:
 		r.report.Failed++
@@ -165,7 +174,7 @@ func (r *run) measureLag(ctx context.Context, entry ledger.DueHold) {
 	}
 	r.overdueSeen = true
 	r.report.Lag = r.now.Sub(dueAt)
-	r.report.LagKnown = r.queue.err() == nil
+	r.report.LagKnown = r.queue.Err() == nil
 }
 
 // guarded turns a panic about one hold into its failure: it would come again in every
