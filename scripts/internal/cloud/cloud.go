@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	eventbridgetypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -51,6 +52,7 @@ type Cloud struct {
 	alive   *os.File // closed to end the emulator
 	bus     *eventbridge.Client
 	queues  *sqs.Client
+	secrets *secretsmanager.Client
 }
 
 // Queue is one SQS queue.
@@ -98,6 +100,7 @@ func Start(ctx context.Context, program string, log io.Writer) (*Cloud, error) {
 	cloud := &Cloud{Endpoint: "http://" + listener.Addr().String(), process: process, alive: alive}
 	cloud.bus = eventbridge.NewFromConfig(cloud.AWSConfig())
 	cloud.queues = sqs.NewFromConfig(cloud.AWSConfig())
+	cloud.secrets = secretsmanager.NewFromConfig(cloud.AWSConfig())
 	if err := cloud.waitUntilReady(ctx); err != nil {
 		cloud.Close()
 		return nil, fmt.Errorf("cloud: %w", err)
@@ -176,16 +179,22 @@ func (c *Cloud) CreateQueueWithDeadLetters(ctx context.Context, name string) (qu
 	if dead, err = c.CreateQueue(ctx, name+"-dead"); err != nil {
 		return Queue{}, Queue{}, err
 	}
+	queue, err = c.CreateQueueInto(ctx, name, dead, receivesMax)
+	return queue, dead, err
+}
+
+// CreateQueueInto makes a queue whose messages move to dead when they are received more
+// often than receives.
+func (c *Cloud) CreateQueueInto(ctx context.Context, name string, dead Queue, receives int) (Queue, error) {
 	policy, err := json.Marshal(map[string]string{
-		"deadLetterTargetArn": dead.ARN, "maxReceiveCount": strconv.Itoa(receivesMax),
+		"deadLetterTargetArn": dead.ARN, "maxReceiveCount": strconv.Itoa(receives),
 	})
 	if err != nil {
-		return Queue{}, Queue{}, fmt.Errorf("create queue %s: %w", name, err)
+		return Queue{}, fmt.Errorf("create queue %s: %w", name, err)
 	}
-	queue, err = c.createQueue(ctx, name, map[string]string{
+	return c.createQueue(ctx, name, map[string]string{
 		string(sqstypes.QueueAttributeNameRedrivePolicy): string(policy),
 	})
-	return queue, dead, err
 }
 
 func (c *Cloud) createQueue(ctx context.Context, name string, attributes map[string]string) (Queue, error) {

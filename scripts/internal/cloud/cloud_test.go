@@ -18,6 +18,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	secrettypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"holdfast/scripts/internal/cloud"
 )
@@ -199,6 +202,57 @@ func TestTwoCloudsShareNothing(t *testing.T) {
 	if got := next(t, bodies(t, first, queue)); got != "for the first" {
 		t.Errorf("the first got %q", got)
 	}
+}
+
+// A secret is read as the functions read it: not there, there, and changed.
+func TestSecretIsReadAndChanged(t *testing.T) {
+	c := mustStart(t)
+	reader := secretsmanager.NewFromConfig(c.AWSConfig())
+	read := func() (string, error) {
+		out, err := reader.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: aws.String("keys")})
+		if err != nil {
+			return "", err
+		}
+		return aws.ToString(out.SecretString), nil
+	}
+	var missing *secrettypes.ResourceNotFoundException
+	if value, err := read(); !errors.As(err, &missing) {
+		t.Errorf("a secret that is not there: %q, %v", value, err)
+	}
+	for _, value := range []string{"first", "second"} {
+		if err := c.PutSecret(t.Context(), "keys", value); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := read(); err != nil || got != value {
+			t.Errorf("secret = %q, %v; want %q", got, err, value)
+		}
+	}
+}
+
+func TestWaitingCountsHiddenMessages(t *testing.T) {
+	c := mustStart(t)
+	queue := mustQueue(t, c, "work")
+	for _, body := range []string{"one", "two"} {
+		if err := c.Send(t.Context(), queue, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client := sqs.NewFromConfig(c.AWSConfig())
+	received, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(queue.URL), MaxNumberOfMessages: 1})
+	if err != nil || len(received.Messages) != 1 {
+		t.Fatalf("received %d messages, %v", len(received.Messages), err)
+	}
+	want := func(messages int) {
+		t.Helper()
+		if got, err := c.Waiting(t.Context(), queue); err != nil || got != messages {
+			t.Errorf("%d messages wait, %v; want %d", got, err, messages)
+		}
+	}
+	want(2)
+	if _, err := client.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: aws.String(queue.URL), ReceiptHandle: received.Messages[0].ReceiptHandle}); err != nil {
+		t.Fatal(err)
+	}
+	want(1)
 }
 
 // Path style, as an S3 client is to be set up for a local endpoint.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -48,6 +49,29 @@ func (c *Cloud) Send(ctx context.Context, queue Queue, body string) error {
 		return fmt.Errorf("send to queue %s: %w", queue.URL, err)
 	}
 	return nil
+}
+
+// Waiting counts the messages that are in the queue, those that are hidden for a while
+// included. On AWS it is a good guess; here it is exact.
+func (c *Cloud) Waiting(ctx context.Context, queue Queue) (int, error) {
+	names := []types.QueueAttributeName{
+		types.QueueAttributeNameApproximateNumberOfMessages,
+		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+		types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+	}
+	out, err := c.queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: aws.String(queue.URL), AttributeNames: names})
+	if err != nil {
+		return 0, fmt.Errorf("count the messages of queue %s: %w", queue.URL, err)
+	}
+	total := 0
+	for _, name := range names {
+		count, err := strconv.Atoi(out.Attributes[string(name)])
+		if err != nil {
+			return 0, fmt.Errorf("count the messages of queue %s: %s: %w", queue.URL, name, err)
+		}
+		total += count
+	}
+	return total, nil
 }
 
 // Consume hands the body of every message to handle until the context ends. A message

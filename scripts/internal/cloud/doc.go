@@ -1,5 +1,5 @@
-// Package cloud runs EventBridge, SQS and S3 on one machine, for a local run and for
-// end-to-end tests.
+// Package cloud runs EventBridge, SQS, Secrets Manager and S3 on one machine, for a local
+// run and for end-to-end tests.
 //
 // The problem it solves: whether an event arrives is decided between three services: the
 // bus takes it, a rule matches it, a queue receives it. A fake publisher that a test

@@ -1,5 +1,5 @@
-// Command emulator serves EventBridge, SQS and S3 on a listener that it inherits as file
-// 3, until its standard input is closed. Only package cloud starts it; see there.
+// Command emulator serves EventBridge, SQS, Secrets Manager and S3 on a listener that it
+// inherits as file 3, until its standard input is closed. Only package cloud starts it; see there.
 package main
 
 import (
