@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 	"shared/system":    {},
 	"shared/topology":  {},
 	"shared/telemetry": {"shared/ledger", "shared/system", "shared/topology"},
-	"shared/commands":  {"shared/ledger", "shared/system"},
+	"shared/commands":  {"shared/ledger", "shared/system", "shared/payment"},
 	"shared/payment":   {"shared/ledger", "shared/system"},
 	"shared/config":    append([]string{"shared/payment"}, inward...), // the provider's keys are payment.Secret
 	"shared/dynamo":    inward,

@@ -48,6 +48,8 @@ type Request struct {
 type Answer struct {
 	Response ledger.Response
 	Replayed bool
+	// Reservation is what the replayed request has begun, where it has.
+	Reservation ledger.ReservationID
 }
 
 // decision is one attempt's outcome: what to write and what to say when it is written.
@@ -55,12 +57,17 @@ type Answer struct {
 type decision struct {
 	change   ledger.Change
 	response ledger.Response
+	// begins, if set, says that the request is not completed by this change: it has begun
+	// the reservation, and its claim stands until it is.
+	begins ledger.ReservationID
 }
 
 // job is one command being carried out.
 type job struct {
 	command ledger.Command
 	request Request
+	// claim names this caller where a decision begins something.
+	claim ledger.ClaimID
 	// decide reads what it needs and decides, at one moment. It returns errTwoMoments to
 	// be asked again.
 	decide func(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error)
@@ -116,18 +123,27 @@ func (c *Commands) carryOut(ctx context.Context, j job) (Answer, error) {
 func (c *Commands) commit(ctx context.Context, j job, d decision, now time.Time) error {
 	if j.request.Key != "" {
 		d.change.At = now
-		d.change.Idempotency = &ledger.IdempotencyRecord{
-			ID:          j.idempotencyID(),
-			Fingerprint: j.request.Fingerprint,
-			Response:    d.response,
-			CompletedAt: now,
-			RetainUntil: now.Add(ledger.IdempotencyRetainFor),
-		}
+		d.change.Idempotency = j.record(d, now)
 	}
 	if d.change.Empty() {
 		return nil
 	}
 	return c.store.Commit(ctx, d.change)
+}
+
+// record is what makes the decision's request repeatable.
+func (j job) record(d decision, now time.Time) *ledger.IdempotencyRecord {
+	record := &ledger.IdempotencyRecord{
+		ID:          j.idempotencyID(),
+		Fingerprint: j.request.Fingerprint,
+		Response:    d.response,
+		CompletedAt: now,
+		RetainUntil: now.Add(ledger.IdempotencyRetainFor),
+	}
+	if d.begins != "" {
+		record.Claim, record.ClaimUntil, record.Reservation = j.claim, now.Add(ClaimFor), d.begins
+	}
+	return record
 }
 
 func (j job) idempotencyID() ledger.IdempotencyID {
@@ -156,7 +172,7 @@ func replay(record ledger.IdempotencyRecord, f ledger.Fingerprint, now time.Time
 	if err != nil {
 		return Answer{}, err
 	}
-	return Answer{Response: response, Replayed: true}, nil
+	return Answer{Response: response, Replayed: true, Reservation: record.Reservation}, nil
 }
 
 // pause waits a random moment before every attempt but the first, longer each time, so

@@ -71,7 +71,7 @@ func (h *creation) decide(ctx context.Context, origin ledger.Origin, now time.Ti
 		return decision{}, err
 	}
 	response, err := h.render(change.Holds[0].Next, now)
-	return decision{change, response}, err
+	return decision{change: change, response: response}, err
 }
 
 // refused learns from the stock items that refused the write. A wrong price or a closed

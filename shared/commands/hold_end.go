@@ -39,6 +39,10 @@ func (c *Commands) CancelHold(ctx context.Context, r Request, id ledger.HoldID, 
 // false without an error means that it had ended before. It may be repeated, and any
 // number of callers may do so at once.
 //
+// A hold whose payment attempt is open ends later, together with a record in its
+// reservation that the money is to be given back: whoever asks first, this or the saga,
+// writes both.
+//
 // Errors: CodeHoldNotFound, CodeHoldNotDue, and those of the store.
 func (c *Commands) ExpireHold(ctx context.Context, id ledger.HoldID, requestID ledger.RequestID) (bool, error) {
 	released := false
@@ -50,12 +54,23 @@ func (c *Commands) ExpireHold(ctx context.Context, id ledger.HoldID, requestID l
 			if err != nil {
 				return decision{}, err
 			}
-			change, err := ledger.Expire(hold, origin, now)
+			change, err := c.expire(ctx, hold, origin, now)
 			released = err == nil && !change.Empty()
 			return decision{change: change}, err
 		},
 	})
 	return released && err == nil, err
+}
+
+func (c *Commands) expire(ctx context.Context, hold ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
+	if hold.Status != ledger.StatusHeld || hold.AttemptOpen == 0 {
+		return ledger.Expire(hold, origin, now)
+	}
+	reservation, err := c.store.Reservation(ctx, hold.Reservation)
+	if err != nil {
+		return ledger.Change{}, err
+	}
+	return ledger.GiveUp(hold, reservation, origin, now)
 }
 
 // ending is a transition of one stored hold that is being tried. After a lost race the
@@ -80,7 +95,7 @@ func (e ending) decide(ctx context.Context, origin ledger.Origin, now time.Time)
 		hold = change.Holds[0].Next
 	}
 	response, err := e.render(hold, now)
-	return decision{change, response}, err
+	return decision{change: change, response: response}, err
 }
 
 func (e ending) refused(_ context.Context, r *ledger.Refused, _ time.Time) error {

@@ -29,7 +29,7 @@ func (c *Commands) PutSlot(ctx context.Context, r Request, id ledger.SlotID, d l
 					return decision{}, err
 				}
 				response, err := render(change.Slots[0].Next, sum(change.NewStock), true)
-				return decision{change, response}, err
+				return decision{change: change, response: response}, err
 			}
 			return c.editSlot(ctx, slot, stock, d, origin, now, render)
 		},
@@ -79,7 +79,7 @@ func (c *Commands) editSlot(ctx context.Context, slot ledger.Slot, stock []ledge
 	}
 	c.slots.forget(slot.ID)
 	response, err := render(slot, counters, false)
-	return decision{change, response}, err
+	return decision{change: change, response: response}, err
 }
 
 // stillAt returns errTwoMoments if the slot has changed since it was read. An edit that

@@ -32,6 +32,7 @@ const (
 	CodeReturnOverSale      Code = "return_over_sale"        // more is given back than was bought and is left
 	CodeAlreadyUsed         Code = "already_used"            // what was granted is not there any more
 	CodeReferenceUsed       Code = "payment_reference_used"  // the payment has confirmed another hold
+	CodePaymentUnavailable Code = "payment_provider_unavailable" // the payment provider could not be asked; nothing was written
 	CodeKeyInProgress       Code = "idempotency_in_progress" // the same request is being carried out
 	CodeKeyReused           Code = "idempotency_key_reused"  // the key was used for another request
 	CodeBusy                Code = "busy"                    // lost too many races; nothing was written

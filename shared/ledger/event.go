@@ -33,6 +33,8 @@ const (
 	EventReservationAuthorized     EventType = "reservation.authorized"
 	EventReservationConfirmed      EventType = "reservation.confirmed"
 	EventReservationCaptured       EventType = "reservation.captured"
+	// EventReservationDelivered: an external system has delivered.
+	EventReservationDelivered      EventType = "reservation.delivered"
 	EventReservationCompleted      EventType = "reservation.completed"
 	EventReservationCompensating   EventType = "reservation.compensating"
 	EventReservationCanceled       EventType = "reservation.canceled"
@@ -42,6 +44,21 @@ const (
 	EventReservationRefundRequired EventType = "reservation.refund_required"
 	EventReservationReview         EventType = "reservation.review"
 )
+
+// EventTypes returns every event type, in a fixed order. The caller owns the result.
+func EventTypes() []EventType {
+	return []EventType{
+		EventHoldCreated, EventHoldConfirmed, EventHoldCanceled, EventHoldExpired, EventHoldReturned,
+		EventHoldPaymentStarted, EventHoldPaymentClosed, EventHoldReacquired,
+		EventSlotCreated, EventSlotChanged,
+		EventReservationPaymentStarted, EventReservationPaymentCreated, EventReservationPaymentClosed,
+		EventReservationPaymentNoticed, EventReservationAuthorized, EventReservationConfirmed,
+		EventReservationCaptured, EventReservationDelivered, EventReservationCompleted,
+		EventReservationCompensating, EventReservationCanceled, EventReservationRefundOwed,
+		EventReservationRefundEnded, EventReservationRefunded, EventReservationRefundRequired,
+		EventReservationReview,
+	}
+}
 
 // Actor says who caused a transition: an owner, a service, an operator, or the system.
 type Actor string

@@ -57,10 +57,10 @@ var reservationMoves = map[ReservationStatus][]ReservationStatus{
 	},
 	ReservationConfirmed:      {ReservationCaptured, ReservationCompensating, ReservationReview},
 	ReservationCaptured:       {ReservationCompleted, ReservationCompensating, ReservationReview},
-	ReservationCompleted:      {ReservationCompensating},
+	ReservationCompleted:      {ReservationCompensating, ReservationReview},
 	ReservationCompensating:   {ReservationAuthorized, ReservationCanceled, ReservationRefunded, ReservationRefundRequired, ReservationReview},
 	ReservationCanceled:       {ReservationAuthorized, ReservationCompensating},
-	ReservationRefunded:       {ReservationCompensating},
+	ReservationRefunded:       {ReservationCompensating, ReservationRefundRequired},
 	ReservationRefundRequired: {ReservationRefunded, ReservationCanceled},
 	ReservationReview:         {ReservationAuthorized, ReservationCompensating},
 }
@@ -299,16 +299,6 @@ func GrantSteps(r Reservation, sold Hold, stock []Stock) ([]Movement, []Grant, e
 	return movements, grants, nil
 }
 
-// UngrantSteps are the movements that take the grants back. The write refuses them where
-// the units are not there any more.
-func UngrantSteps(grants []Grant) []Movement {
-	movements := make([]Movement, len(grants))
-	for i, g := range grants {
-		movements[i] = Movement{g.Slot, g.Shard, BucketAvailable, BucketOutside, g.Quantity}
-	}
-	return movements
-}
-
 // check returns an error for a reservation that no step can have made.
 func (r Reservation) check() error {
 	if len(r.Attempts) > AttemptsMax || len(r.Refunds) > RefundsMax {
@@ -330,4 +320,26 @@ func (r Reservation) check() error {
 		return fmt.Errorf("reservation %s keeps the money of %d attempts", r.ID, captured)
 	}
 	return nil
+}
+
+// GiveUp ends a hold that has waited for its payment for as long as its terms keep it,
+// and records in the same Change that whatever money still comes is to be given back.
+// It returns CodeHoldNotDue before that time, and an empty Change for a hold that has
+// ended.
+func GiveUp(h Hold, r Reservation, origin Origin, now time.Time) (Change, error) {
+	if h.Status != StatusHeld {
+		return Change{}, nil
+	}
+	released, err := ExpireUnknown(h, origin.Beside("hold"), now)
+	if err != nil {
+		return Change{}, err
+	}
+	next := r.Clone()
+	if r.Status == ReservationPaymentPending || r.Status == ReservationAuthorized {
+		next.Status, next.Reason = ReservationCompensating, ReasonPaymentUnknown
+	}
+	if next.LookAt.IsZero() {
+		next.LookAt = now
+	}
+	return Together(released, ReservationStep(r, next, EventReservationCompensating, nil, origin, now)), nil
 }

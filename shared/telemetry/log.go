@@ -12,8 +12,10 @@ import (
 const (
 	KeyRequestID = "request_id" // one call of a function
 	KeyHoldID    = "hold_id"
-	KeySlotID    = "slot_id"
-	KeyEventID   = "event_id"
+	// KeyReservationID names the reservation.
+	KeyReservationID = "reservation_id"
+	KeySlotID        = "slot_id"
+	KeyEventID       = "event_id"
 )
 
 // logTimeLayout is RFC 3339 in UTC with milliseconds, as everywhere in Holdfast.

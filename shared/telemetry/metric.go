@@ -46,6 +46,14 @@ const (
 	MetricOutboxLagSecondsMax MetricName = "outbox_lag_seconds_max"
 )
 
+// The metrics of the money. Each is reported by the step that it counts, and left out
+// otherwise.
+const (
+	MetricReservationsReview         MetricName = "reservations_review"
+	MetricReservationsRefundRequired MetricName = "reservations_refund_required"
+	MetricReservationsCompensating   MetricName = "reservations_compensating"
+)
+
 // MetricAPIInternalFaults is the metric of the HTTP API. It is reported only when there is
 // something to report, because a line for each request would cost more than the request.
 const MetricAPIInternalFaults MetricName = "api_internal_faults"
@@ -72,6 +80,9 @@ func Metrics() []Metric {
 		{MetricOutboxSetAside, UnitCount, "Events that no retry can publish: unreadable, too large, or refused for good. Each stays in the unpublished index for a person to look at."},
 		{MetricOutboxTruncated, UnitCount, "Batches whose time ended before all was published; the rest comes again."},
 		{MetricOutboxLagSecondsMax, UnitSeconds, "The longest time from an event's transition to its publication, in one batch."},
+		{MetricReservationsReview, UnitCount, "Reservations that a person must decide on: a payment that is not what was asked for, a late one under the policy review, or a delivery that can't be made."},
+		{MetricReservationsRefundRequired, UnitCount, "Reservations whose money the provider will not give back by itself: a person must."},
+		{MetricReservationsCompensating, UnitCount, "Reservations whose money began to be voided or refunded."},
 		{MetricAPIInternalFaults, UnitCount, "Requests that ended in a fault of ours, which the caller was told as the code internal. Left out when there was none."},
 	}
 }

@@ -1,0 +1,279 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"holdfast/shared/ledger"
+	"holdfast/shared/payment"
+	"holdfast/shared/system"
+)
+
+const (
+	// ProviderFor bounds what a buyer's request waits for the payment provider. Case E9 has
+	// one that takes 8 seconds. Whatever is not answered by then is the saga's to find out.
+	ProviderFor = 10 * time.Second
+	// ClaimFor is how long a request that waits for the provider keeps others with the same
+	// key waiting: longer than any function that carries one out lives.
+	ClaimFor = 30 * time.Second
+)
+
+// Payments carries out the commands that ask the payment provider on the buyer's time. It
+// is safe for concurrent use.
+type Payments struct {
+	commands *Commands
+	provider payment.Provider
+}
+
+// NewPayments returns Payments on these commands and this provider.
+func NewPayments(c *Commands, provider payment.Provider) *Payments {
+	return &Payments{commands: c, provider: provider}
+}
+
+// Start opens a payment attempt for the owner's hold: the first one begins a reservation.
+// What is decided is written before the provider is asked, so whatever happens to this
+// call, the saga ends what it has begun. The secret is empty when the provider did not
+// answer in time; the buyer asks for it with Session. A replay fetches the secret anew.
+//
+// Errors: CodeHoldNotFound, CodeHoldNotActive, CodePaymentInProgress,
+// CodeReservationEnded, CodeKeyReused, CodeKeyInProgress, and those of the store.
+func (p *Payments) Start(ctx context.Context, r Request, hold ledger.HoldID, render RenderReservation) (Answer, payment.Secret, error) {
+	start := &start{Payments: p, request: r, hold: hold, render: render, claim: ledger.ClaimID(ledger.NewEventID(p.commands.random.Bits128()))}
+	answer, err := p.commands.carryOut(ctx, start.job())
+	switch {
+	case ledger.CodeOf(err) == ledger.CodeKeyInProgress:
+		if start.begun, err = start.takeOver(ctx, err); err != nil {
+			return Answer{}, payment.Secret{}, err
+		}
+	case err != nil:
+		return Answer{}, payment.Secret{}, err
+	case answer.Replayed:
+		return answer, p.freshSecret(ctx, answer.Reservation), nil
+	}
+	return start.finish(ctx)
+}
+
+// start is one call of Start.
+type start struct {
+	*Payments
+	request Request
+	hold    ledger.HoldID
+	render  RenderReservation
+	claim   ledger.ClaimID
+	begun   ledger.ReservationID
+}
+
+func (s *start) job() job {
+	return job{command: ledger.CommandStartPayment, request: s.request, claim: s.claim, decide: s.begin}
+}
+
+// begin decides how the attempt begins.
+func (s *start) begin(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
+	hold, err := s.commands.store.Hold(ctx, s.hold)
+	if err != nil {
+		return decision{}, err
+	}
+	if hold.Owner != s.request.Owner {
+		return decision{}, ledger.HoldNotFound()
+	}
+	if hold.Reservation == "" {
+		s.begun = ledger.NewReservationID(s.commands.random.Bits128())
+		change, err := ledger.StartReservation(s.begun, hold, origin, now)
+		return decision{change: change, begins: s.begun}, err
+	}
+	s.begun = hold.Reservation
+	reservation, err := s.commands.store.Reservation(ctx, hold.Reservation)
+	if err != nil {
+		return decision{}, err
+	}
+	voided, err := s.voidCurrent(ctx, reservation, hold, now)
+	if err != nil {
+		return decision{}, err
+	}
+	change, err := ledger.StartNextAttempt(reservation, hold, voided, origin, now)
+	return decision{change: change, begins: s.begun}, err
+}
+
+// voidCurrent makes sure, before another attempt is opened, that the open one can't
+// succeed any more. It does so only where the policy keeps a hold after a decline, and
+// not to a payment that has succeeded.
+func (s *start) voidCurrent(ctx context.Context, r ledger.Reservation, h ledger.Hold, now time.Time) (ledger.AttemptNumber, error) {
+	current, begun := r.Current()
+	retry := r.Status == ledger.ReservationPaymentPending && h.Terms.OnDecline == ledger.OnDeclineKeep && now.Before(h.ExpiresAt)
+	if !begun || !retry || h.AttemptOpen != current.Number || current.Payment == "" {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, ProviderFor)
+	defer cancel()
+	seen, err := s.provider.LookUp(ctx, current.Payment)
+	if err == nil && seen.Status != payment.StatusVoided {
+		if seen.Status != payment.StatusDeclined && seen.Status != payment.StatusPending {
+			return 0, nil
+		}
+		seen, err = s.provider.Void(ctx, payment.VoidKey(r.ID, current.Number), current.Payment)
+	}
+	if err != nil {
+		return 0, providerUnavailable(err)
+	}
+	if seen.Status != payment.StatusVoided {
+		return 0, nil
+	}
+	return current.Number, nil
+}
+
+// takeOver goes on with the same request if its caller was lost, and otherwise gives the
+// refusal back.
+func (s *start) takeOver(ctx context.Context, refusal error) (ledger.ReservationID, error) {
+	now := system.Millisecond(s.commands.clock)
+	record, found, err := s.commands.store.IdempotencyRecord(ctx, s.job().idempotencyID())
+	if err != nil {
+		return "", err
+	}
+	if !found || !record.Abandoned(s.request.Fingerprint, now) {
+		return "", refusal
+	}
+	taken := record
+	taken.Takes, taken.Claim, taken.ClaimUntil = record.Claim, s.claim, now.Add(ClaimFor)
+	err = s.commands.store.Commit(ctx, ledger.Change{At: now, Idempotency: &taken})
+	var refused *ledger.Refused
+	if errors.As(err, &refused) {
+		return "", refusal // another caller was faster
+	}
+	return record.Reservation, err
+}
+
+// finish asks the provider for the attempt's payment, and completes the request.
+func (s *start) finish(ctx context.Context) (Answer, payment.Secret, error) {
+	created, number := s.create(ctx)
+	origin := ledger.Origin{
+		Actor: s.request.Actor, Command: ledger.CommandStartPayment, RequestID: s.request.RequestID,
+		EventID: ledger.NewEventID(s.commands.random.Bits128()),
+	}
+	for attempt := range AttemptsMax {
+		if err := s.commands.pause(ctx, attempt); err != nil {
+			return Answer{}, payment.Secret{}, unavailable(err)
+		}
+		now := system.Millisecond(s.commands.clock)
+		change, response, err := s.completion(ctx, created, number, origin, now)
+		if err != nil {
+			return Answer{}, payment.Secret{}, err
+		}
+		err = s.commands.store.Commit(ctx, change)
+		var refused *ledger.Refused
+		switch {
+		case err == nil:
+			return Answer{Response: response}, created.Secret, nil
+		case !errors.As(err, &refused):
+			return Answer{}, payment.Secret{}, err
+		}
+		if record, found := refused.IdempotencyRecord(); found {
+			answer, err := replay(record, s.request.Fingerprint, now)
+			return answer, created.Secret, err
+		}
+	}
+	return Answer{}, payment.Secret{}, &ledger.Error{Code: ledger.CodeBusy, Message: "too many others change the same thing; try again"}
+}
+
+// create begins the payment of the attempt that is open, within ProviderFor. Without an
+// answer the payment is zero: the saga asks again, under the same key.
+func (s *start) create(ctx context.Context) (payment.Payment, ledger.AttemptNumber) {
+	reservation, err := s.commands.store.Reservation(ctx, s.begun)
+	if err != nil {
+		return payment.Payment{}, 0
+	}
+	current, begun := reservation.Current()
+	if !begun || current.State != ledger.AttemptOpen || current.Unwanted {
+		return payment.Payment{}, 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, ProviderFor)
+	defer cancel()
+	created, err := s.provider.Create(ctx, payment.Creation{
+		Key: payment.CreateKey(reservation.ID, current.Number), Amount: reservation.Amount,
+		Reservation: reservation.ID, Attempt: current.Number,
+	})
+	if err != nil {
+		return payment.Payment{}, 0
+	}
+	return created, current.Number
+}
+
+// completion is the Change that records the payment's id, unless the saga has been faster
+// (case D9), and completes the request.
+func (s *start) completion(ctx context.Context, created payment.Payment, number ledger.AttemptNumber, origin ledger.Origin, now time.Time) (ledger.Change, ledger.Response, error) {
+	reservation, hold, err := s.commands.reservationWithHold(ctx, s.begun)
+	if err != nil {
+		return ledger.Change{}, ledger.Response{}, err
+	}
+	change := ledger.Change{At: now}
+	if created.ID != "" {
+		if recorded := ledger.PaymentCreated(reservation, number, created.ID, origin, now); !recorded.Empty() {
+			change, reservation = recorded, recorded.Reservations[0].Next
+		}
+	}
+	response, err := s.render(reservation, hold, now)
+	record := s.job().record(decision{response: response}, now)
+	record.Takes, record.Reservation = s.claim, reservation.ID
+	change.Idempotency = record
+	return change, response, err
+}
+
+// Session fetches the secret of the owner's open payment attempt.
+//
+// Errors: CodeReservationNotFound, CodeReservationEnded when no attempt is open,
+// CodePaymentUnavailable when the provider does not answer, and those of the store.
+func (p *Payments) Session(ctx context.Context, owner ledger.OwnerID, id ledger.ReservationID) (ledger.Reservation, ledger.Hold, payment.Secret, error) {
+	reservation, hold, err := p.commands.reservationWithHold(ctx, id)
+	if err == nil && reservation.Owner != owner {
+		err = ledger.ReservationNotFound()
+	}
+	if err != nil {
+		return ledger.Reservation{}, ledger.Hold{}, payment.Secret{}, err
+	}
+	seen, err := p.open(ctx, reservation)
+	return reservation, hold, seen.Secret, err
+}
+
+// open asks the provider for the payment of the open attempt.
+func (p *Payments) open(ctx context.Context, r ledger.Reservation) (payment.Payment, error) {
+	current, begun := r.Current()
+	if !begun || r.Status != ledger.ReservationPaymentPending || current.State != ledger.AttemptOpen {
+		return payment.Payment{}, ledger.ReservationNotActive(r)
+	}
+	ctx, cancel := context.WithTimeout(ctx, ProviderFor)
+	defer cancel()
+	var seen payment.Payment
+	var err error
+	if current.Payment == "" {
+		seen, err = p.provider.Create(ctx, payment.Creation{
+			Key: payment.CreateKey(r.ID, current.Number), Amount: r.Amount, Reservation: r.ID, Attempt: current.Number,
+		})
+	} else {
+		seen, err = p.provider.LookUp(ctx, current.Payment)
+	}
+	if err != nil {
+		return payment.Payment{}, providerUnavailable(err)
+	}
+	return seen, nil
+}
+
+// freshSecret is the secret of the open attempt, or empty when there is none to be had:
+// a replay is answered all the same.
+func (p *Payments) freshSecret(ctx context.Context, id ledger.ReservationID) payment.Secret {
+	reservation, err := p.commands.store.Reservation(ctx, id)
+	if err != nil {
+		return payment.Secret{}
+	}
+	seen, err := p.open(ctx, reservation)
+	if err != nil {
+		return payment.Secret{}
+	}
+	return seen.Secret
+}
+
+func providerUnavailable(cause error) error {
+	return &ledger.Error{
+		Code: ledger.CodePaymentUnavailable, Message: "the payment provider does not answer; try again in a moment",
+		RetryAfter: 2 * time.Second, Cause: cause,
+	}
+}

@@ -1,0 +1,121 @@
+package commands
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"holdfast/shared/ledger"
+)
+
+// RenderReservation turns the reservation, and the hold that it is about, into the answer
+// that is given and kept, at the command's one moment.
+type RenderReservation func(r ledger.Reservation, h ledger.Hold, now time.Time) (ledger.Response, error)
+
+// CancelBy says on whose wish a reservation is cancelled.
+type CancelBy int
+
+// The wishes.
+const (
+	// CancelByOwner is bound to the owner's own reservations and to the policy's time.
+	CancelByOwner CancelBy = iota
+	// CancelByOperator is not.
+	CancelByOperator
+)
+
+// CancelReservation takes the reservation back: before the sale as a whole, after it as a
+// whole or by line, with no lines standing for the whole. What the provider has to do is
+// recorded as owed and done afterwards.
+//
+// Errors: CodeReservationNotFound, CodeReservationEnded, CodeTooLateToCancel,
+// CodeReturnOverSale, CodePaymentInProgress, CodeAlreadyUsed, CodeInvalid, CodeKeyReused,
+// and those of the store.
+func (c *Commands) CancelReservation(ctx context.Context, r Request, id ledger.ReservationID, lines []ledger.ReturnLine, by CancelBy, render RenderReservation) (Answer, error) {
+	step := reservationStep{commands: c, id: id, render: render,
+		transition: func(reservation ledger.Reservation, h ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
+			wish := ledger.Cancellation{Lines: lines, Reason: ledger.ReasonOperatorCanceled}
+			if by == CancelByOwner {
+				wish.Reason = ledger.ReasonOwnerCanceled
+				if reservation.Owner != r.Owner {
+					return ledger.Change{}, ledger.ReservationNotFound()
+				}
+			}
+			return ledger.CancelReservation(reservation, h, wish, origin, now)
+		}}
+	return c.carryOut(ctx, job{command: ledger.CommandCancelReservation, request: r, decide: step.decide, refused: step.refused})
+}
+
+// DeliverReservation records what an external delivery came to. A failed one takes the
+// sale back.
+//
+// Errors: CodeReservationNotFound, CodeReservationEnded, CodeKeyReused, and those of the
+// store.
+func (c *Commands) DeliverReservation(ctx context.Context, r Request, id ledger.ReservationID, delivered bool, render RenderReservation) (Answer, error) {
+	step := reservationStep{commands: c, id: id, render: render,
+		transition: func(reservation ledger.Reservation, h ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
+			return ledger.Deliver(reservation, h, delivered, origin, now)
+		}}
+	return c.carryOut(ctx, job{command: ledger.CommandDeliverReservation, request: r, decide: step.decide, refused: step.refused})
+}
+
+// reservationStep is a transition of one stored reservation that is being tried.
+type reservationStep struct {
+	commands   *Commands
+	id         ledger.ReservationID
+	render     RenderReservation
+	transition func(ledger.Reservation, ledger.Hold, ledger.Origin, time.Time) (ledger.Change, error)
+}
+
+func (s reservationStep) decide(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
+	reservation, hold, err := s.commands.reservationWithHold(ctx, s.id)
+	if err != nil {
+		return decision{}, err
+	}
+	change, err := s.transition(reservation, hold, origin, now)
+	if err != nil {
+		return decision{}, err
+	}
+	if len(change.Reservations) > 0 {
+		reservation = change.Reservations[0].Next
+	}
+	if len(change.Holds) > 0 {
+		hold = change.Holds[0].Next
+	}
+	response, err := s.render(reservation, hold, now)
+	return decision{change: change, response: response}, err
+}
+
+// refused tells that units which a delivery granted are gone. Every other refusal is a
+// lost race.
+func (s reservationStep) refused(ctx context.Context, r *ledger.Refused, _ time.Time) error {
+	short := r.LegsOf(ledger.LegStock)
+	if len(short) == 0 || r.Contended {
+		return nil
+	}
+	reservation, err := s.commands.store.Reservation(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	for _, leg := range short {
+		if slices.ContainsFunc(reservation.Grants, func(g ledger.Grant) bool { return g.Slot == leg.Slot }) {
+			return &ledger.Error{Code: ledger.CodeAlreadyUsed, Slots: []ledger.SlotID{leg.Slot},
+				Message: "what was delivered is not there any more, so the sale can't be taken back"}
+		}
+	}
+	return nil
+}
+
+// reservationWithHold reads a reservation and the hold that it is about: the sold one, or
+// else the one that it pays for.
+func (c *Commands) reservationWithHold(ctx context.Context, id ledger.ReservationID) (ledger.Reservation, ledger.Hold, error) {
+	reservation, err := c.store.Reservation(ctx, id)
+	if err != nil {
+		return ledger.Reservation{}, ledger.Hold{}, err
+	}
+	holdID := reservation.Hold
+	if reservation.SoldHold != "" {
+		holdID = reservation.SoldHold
+	}
+	hold, err := c.store.Hold(ctx, holdID)
+	return reservation, hold, err
+}

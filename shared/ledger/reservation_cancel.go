@@ -1,0 +1,161 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// Cancellation is a wish to take a reservation back.
+type Cancellation struct {
+	// Lines are what is given back; none stands for all.
+	Lines []ReturnLine
+	// Reason is why. ReasonOperatorCanceled and ReasonDeliveryFailed are not bound to the
+	// policy's time.
+	Reason Reason
+}
+
+// CancelReservation takes r back, whose hold is h: the one that was sold to it, or else
+// the one that it pays for.
+//
+// Before the sale the whole of it is cancelled: every attempt is voided first, and only
+// then is the hold released. After the sale the return of the units and the refund that
+// is owed are one Change, written before the provider is asked for anything.
+//
+// Doing again what the same wish has done returns an empty Change. Errors:
+// CodeReservationEnded, CodeTooLateToCancel, CodePaymentInProgress for a part of a sale
+// that is just being captured, CodeInvalid for lines before the sale, and those of
+// Return.
+func CancelReservation(r Reservation, h Hold, wish Cancellation, origin Origin, now time.Time) (Change, error) {
+	switch r.Status {
+	case ReservationPaymentPending, ReservationAuthorized, ReservationReview:
+		if len(wish.Lines) > 0 {
+			return Change{}, errorf(CodeInvalid, "before the sale a reservation can only be cancelled as a whole; leave lines out")
+		}
+		return cancelUnsold(r, wish.Reason, origin, now)
+	case ReservationConfirmed, ReservationCaptured, ReservationCompleted:
+		return cancelSold(r, h, wish, origin, now)
+	case ReservationCompensating, ReservationCanceled, ReservationRefunded, ReservationRefundRequired:
+		if r.Reason == wish.Reason && len(wish.Lines) == 0 {
+			return Change{}, nil
+		}
+	}
+	return Change{}, ReservationNotActive(r)
+}
+
+func cancelUnsold(r Reservation, reason Reason, origin Origin, now time.Time) (Change, error) {
+	next := r.Clone()
+	next.Status, next.Reason, next.LookAt = ReservationCompensating, reason, now
+	for i := range next.Attempts {
+		next.Attempts[i].Unwanted = true
+	}
+	return ReservationStep(r, next, EventReservationCompensating, nil, origin, now), nil
+}
+
+func cancelSold(r Reservation, h Hold, wish Cancellation, origin Origin, now time.Time) (Change, error) {
+	lines := wish.Lines
+	if len(lines) == 0 {
+		lines = h.Unreturned()
+	}
+	returned, err := Return(h, lines, origin.Beside("hold"), now)
+	if err != nil {
+		return Change{}, err
+	}
+	if wish.Reason == ReasonOwnerCanceled {
+		if err := inTimeToCancel(h, lines, now); err != nil {
+			return Change{}, err
+		}
+	}
+	left := returned.Holds[0].Next
+	next := r.Clone()
+	next.LookAt = now
+	var amount int64
+	for _, line := range lines {
+		amount += h.line(line.Slot).UnitPrice.Times(line.Quantity).AmountMinor
+	}
+	event := EventReservationRefundOwed
+	current, paid := r.Current()
+	switch {
+	case left.Status == StatusReturned:
+		next.Status, next.Reason, event = ReservationCompensating, wish.Reason, EventReservationCompensating
+		for i := range next.Attempts {
+			next.Attempts[i].Unwanted = true
+		}
+		if paid && current.State == AttemptCaptured {
+			amount = current.CapturedMinor - r.RefundedMinor(current.Number, RefundOwed, RefundDone, RefundFailed)
+		}
+	case r.Status == ReservationConfirmed:
+		return Change{}, paymentInProgress()
+	}
+	if paid && current.State == AttemptCaptured && amount > 0 {
+		next.Owe(current.Number, amount, refundReason(wish), now)
+	}
+	movements, grants := takeBack(r.Grants, h, left)
+	next.Grants = grants
+	return Together(returned, ReservationStep(r, next, event, movements, origin, now)), nil
+}
+
+func refundReason(wish Cancellation) Reason {
+	if len(wish.Lines) > 0 && wish.Reason == ReasonOwnerCanceled {
+		return ReasonReturned
+	}
+	return wish.Reason
+}
+
+func inTimeToCancel(h Hold, lines []ReturnLine, now time.Time) error {
+	for _, line := range lines {
+		if until := h.line(line.Slot).CancelUntil; !until.IsZero() && !now.Before(until) {
+			return &Error{Code: CodeTooLateToCancel, Slots: []SlotID{line.Slot}, Message: "this could be cancelled until " + until.UTC().Format(time.RFC3339)}
+		}
+	}
+	return nil
+}
+
+func (h Hold) line(slot SlotID) Line {
+	if i := slices.IndexFunc(h.Lines, func(l Line) bool { return l.Slot == slot }); i >= 0 {
+		return h.Lines[i]
+	}
+	return Line{}
+}
+
+// takeBack says which granted units go when the hold becomes left: as many of each grant
+// as were just returned of the line that it is of. The write refuses it where they are
+// not there any more.
+func takeBack(grants []Grant, h, left Hold) ([]Movement, []Grant) {
+	back := make(map[SlotID]Units)
+	for i, line := range left.Lines {
+		if line.GrantTo != "" {
+			back[line.GrantTo] += line.ReturnedQuantity() - h.Lines[i].ReturnedQuantity()
+		}
+	}
+	var movements []Movement
+	var kept []Grant
+	for _, g := range grants {
+		units := min(g.Quantity, back[g.Slot])
+		if units > 0 {
+			back[g.Slot] -= units
+			movements = append(movements, Movement{g.Slot, g.Shard, BucketAvailable, BucketOutside, units})
+			g.Quantity -= units
+		}
+		if g.Quantity > 0 {
+			kept = append(kept, g)
+		}
+	}
+	return movements, kept
+}
+
+// Deliver records what an external system made of the delivery of r, whose sold hold is h.
+// A failed delivery takes the sale back. Saying the same again returns an empty Change.
+// It returns CodeReservationEnded for a reservation that waits for no delivery.
+func Deliver(r Reservation, h Hold, delivered bool, origin Origin, now time.Time) (Change, error) {
+	switch {
+	case delivered && !r.DeliveredAt.IsZero(), !delivered && r.Reason == ReasonDeliveryFailed:
+		return Change{}, nil
+	case r.Status != ReservationCaptured || h.Terms.Delivery != DeliveryEvent || !r.DeliveredAt.IsZero():
+		return Change{}, ReservationNotActive(r)
+	case !delivered:
+		return CancelReservation(r, h, Cancellation{Reason: ReasonDeliveryFailed}, origin, now)
+	}
+	next := r.Clone()
+	next.DeliveredAt, next.LookAt = now, now
+	return ReservationStep(r, next, EventReservationDelivered, nil, origin, now), nil
+}

@@ -1,0 +1,324 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"holdfast/shared/ledger"
+	"holdfast/shared/payment"
+	"holdfast/shared/system"
+	"holdfast/shared/telemetry"
+)
+
+const (
+	// StepsMax bounds the steps of one drive. The longest way, a payment that is refused
+	// for lines and taken back, has fewer; a drive that uses them up goes on at its next
+	// look.
+	StepsMax = 60
+	// RetriesMax bounds the calls that one drive repeats. What is left is for later drives:
+	// a worker that sleeps is paid for.
+	RetriesMax = 3
+	// retryUnit, retryMax and retryJitter are the pause before a repeated call:
+	// min(retryMax, 2^n × retryUnit) + 0..retryJitter.
+	retryUnit   = 500 * time.Millisecond
+	retryMax    = 30 * time.Second
+	retryJitter = 250 * time.Millisecond
+	// MarginBeforeDeadline is the part of a drive's time in which no pause is begun.
+	MarginBeforeDeadline = 5 * time.Second
+)
+
+// Store is what a driver needs of a store.
+type Store interface {
+	ledger.Store
+	// Postpone notes when the reservation is looked at again and how often that was in
+	// vain, unless it has gone on to another version. It changes no promise.
+	Postpone(ctx context.Context, id ledger.ReservationID, version ledger.Version, lookAt time.Time, tries int) error
+}
+
+// Metrics takes numbers. A telemetry.Emitter is one.
+type Metrics interface {
+	Emit(properties telemetry.Properties, measurements ...telemetry.Measurement) error
+}
+
+// Ports are what a driver works with. All of them must be set.
+type Ports struct {
+	Store    Store
+	Provider payment.Provider
+	Clock    system.Clock
+	Random   system.Random
+	Metrics  Metrics
+	Logger   *slog.Logger
+}
+
+// Driver takes reservations as far as they can go. It has no memory between calls, and
+// any number of drivers may work on one reservation at once: each step is one Change with
+// the version it rests on, and each effect may be repeated.
+type Driver struct{ ports Ports }
+
+// NewDriver returns a driver on these ports.
+func NewDriver(ports Ports) *Driver { return &Driver{ports} }
+
+// Drive takes the reservation as far as it can go now, and notes when to look again. The
+// notice is what the provider told, or nil. It returns nil when that is done, also when
+// the provider does not answer; an error means that the caller should come again.
+// CodeReservationNotFound says that there is no such reservation, or none yet.
+func (d *Driver) Drive(ctx context.Context, id ledger.ReservationID, notice *payment.Notice, request ledger.RequestID) error {
+	w := &drive{Driver: d, id: id, request: request, notice: notice, sightings: map[ledger.AttemptNumber]Sighting{}}
+	if err := w.load(ctx); err != nil {
+		return err
+	}
+	for range StepsMax {
+		decision := Decide(w.situation())
+		switch {
+		case !decision.Change.Empty():
+			if err := w.write(ctx, decision); err != nil {
+				return err
+			}
+		case decision.Effect.Kind != "":
+			if err := w.perform(ctx, decision.Effect); err != nil {
+				return err
+			}
+		case decision.Retry && w.retries < RetriesMax && w.pause(ctx):
+			if err := w.load(ctx); err != nil {
+				return err
+			}
+		default:
+			return w.postpone(ctx, decision)
+		}
+	}
+	return fmt.Errorf("reservation %s: %d steps were not enough", id, StepsMax)
+}
+
+// drive is one call of Drive.
+type drive struct {
+	*Driver
+	id      ledger.ReservationID
+	request ledger.RequestID
+	notice  *payment.Notice
+
+	reservation ledger.Reservation
+	hold, sold  ledger.Hold
+	sightings   map[ledger.AttemptNumber]Sighting
+	stock       []ledger.Stock
+	closed      bool
+	retries     int
+}
+
+func (w *drive) situation() Situation {
+	now := system.Millisecond(w.ports.Clock)
+	return Situation{
+		Reservation: w.reservation, Hold: w.hold, Sold: w.sold, Sightings: w.sightings, Notice: w.notice,
+		Stock: w.stock, Closed: w.closed, Now: now,
+		Origin: ledger.Origin{
+			Actor: ledger.ActorSystem, Command: ledger.CommandDriveReservation, RequestID: w.request,
+			EventID: ledger.NewEventID(w.ports.Random.Bits128()),
+		},
+	}
+}
+
+// load reads the reservation and its holds, and drops the notice if it is recorded.
+func (w *drive) load(ctx context.Context) error {
+	reservation, err := w.ports.Store.Reservation(ctx, w.id)
+	if err != nil {
+		return err
+	}
+	hold, err := w.ports.Store.Hold(ctx, reservation.Hold)
+	if err != nil {
+		return fmt.Errorf("hold of reservation %s: %w", w.id, err)
+	}
+	sold := hold
+	if reservation.SoldHold != "" && reservation.SoldHold != hold.ID {
+		if sold, err = w.ports.Store.Hold(ctx, reservation.SoldHold); err != nil {
+			return fmt.Errorf("sold hold of reservation %s: %w", w.id, err)
+		}
+	}
+	w.reservation, w.hold, w.sold = reservation, hold, sold
+	if w.notice == nil {
+		return nil
+	}
+	_, recorded, err := w.ports.Store.Claimed(ctx, ledger.UniqueProviderEvent, string(w.notice.ID))
+	if recorded {
+		w.notice = nil
+	}
+	return err
+}
+
+// write commits the decision's change, and reads anew when somebody else was faster.
+func (w *drive) write(ctx context.Context, decision Decision) error {
+	err := w.ports.Store.Commit(ctx, decision.Change)
+	var refused *ledger.Refused
+	if errors.As(err, &refused) {
+		if len(refused.LegsOf(ledger.LegStock)) > 0 {
+			w.learnStock(refused)
+		}
+		return w.load(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("reservation %s: %w", w.id, err)
+	}
+	if claimsEvent(decision.Change) {
+		w.notice = nil
+	}
+	w.report(ctx, decision)
+	return w.load(ctx)
+}
+
+func claimsEvent(c ledger.Change) bool {
+	for _, u := range c.Uniqueness {
+		if u.Kind == ledger.UniqueProviderEvent {
+			return true
+		}
+	}
+	return false
+}
+
+// learnStock: what was read of the stock is out of date, or a slot is closed.
+func (w *drive) learnStock(refused *ledger.Refused) {
+	w.stock = nil
+	for _, leg := range refused.LegsOf(ledger.LegStock) {
+		if leg.Stock == nil || !leg.Stock.Terms.Open {
+			w.closed = true
+		}
+	}
+}
+
+// perform carries the effect out and keeps what it showed.
+func (w *drive) perform(ctx context.Context, e Effect) error {
+	if e.Kind == EffectReadStock {
+		return w.readStock(ctx, e.Slots)
+	}
+	seen, err := w.call(ctx, e)
+	before := w.sightings[e.Attempt.Number]
+	var failure *payment.Error
+	switch {
+	case err == nil:
+		w.sightings[e.Attempt.Number] = Sighting{Seen: true, Payment: seen, Refused: before.Refused}
+	case !errors.As(err, &failure) || failure.Kind == payment.KindUnreachable:
+		w.sightings[e.Attempt.Number] = Sighting{Unreachable: true}
+	case failure.Kind == payment.KindNotFound:
+		w.sightings[e.Attempt.Number] = Sighting{NotFound: true}
+	case failure.Kind == payment.KindConflict:
+		// The payment is not as it was thought to be: look at it.
+		delete(w.sightings, e.Attempt.Number)
+		if w.retries++; w.retries > RetriesMax {
+			w.sightings[e.Attempt.Number] = Sighting{Unreachable: true}
+		}
+	default:
+		before.Refused = e.Kind
+		w.sightings[e.Attempt.Number] = before
+	}
+	if err != nil {
+		w.ports.Logger.WarnContext(ctx, "the payment provider did not do what was asked",
+			slog.String(telemetry.KeyReservationID, string(w.id)), slog.String("effect", string(e.Kind)), slog.Any("error", err))
+	}
+	return ctx.Err()
+}
+
+// call makes the provider's call that e stands for.
+func (w *drive) call(ctx context.Context, e Effect) (payment.Payment, error) {
+	p, id, n := w.ports.Provider, w.id, e.Attempt.Number
+	switch e.Kind {
+	case EffectCreate:
+		return p.Create(ctx, payment.Creation{Key: payment.CreateKey(id, n), Amount: w.reservation.Amount, Reservation: id, Attempt: n})
+	case EffectCapture:
+		return p.Capture(ctx, payment.CaptureKey(id, n), e.Attempt.Payment, e.AmountMinor)
+	case EffectVoid:
+		return p.Void(ctx, payment.VoidKey(id, n), e.Attempt.Payment)
+	case EffectRefund:
+		return p.Refund(ctx, payment.RefundKey(id, n, e.Refund), e.Attempt.Payment, e.AmountMinor)
+	default:
+		return p.LookUp(ctx, e.Attempt.Payment)
+	}
+}
+
+func (w *drive) readStock(ctx context.Context, ids []ledger.SlotID) error {
+	slots, err := w.ports.Store.Slots(ctx, ids)
+	if err != nil {
+		return err
+	}
+	w.stock = []ledger.Stock{}
+	for _, slot := range slots {
+		stock, err := w.ports.Store.StockAtOneMoment(ctx, slot)
+		if err != nil {
+			return err
+		}
+		w.stock = append(w.stock, stock...)
+	}
+	return nil
+}
+
+// pause waits before the provider is asked again, and forgets what it did not say. It
+// reports false when there is no time left for it.
+func (w *drive) pause(ctx context.Context) bool {
+	length := Backoff(w.retries, w.ports.Random)
+	if deadline, bounded := ctx.Deadline(); bounded && w.ports.Clock.Now().Add(length).After(deadline.Add(-MarginBeforeDeadline)) {
+		return false
+	}
+	w.retries++
+	for n, s := range w.sightings {
+		if !s.Seen {
+			delete(w.sightings, n)
+		}
+	}
+	return w.ports.Clock.Sleep(ctx, length) == nil
+}
+
+// Backoff is the pause before the try after n failed ones.
+func Backoff(n int, random system.Random) time.Duration {
+	pause := retryMax
+	if n < 10 { // 2^10 units are more than retryMax
+		pause = min(retryMax, retryUnit<<n)
+	}
+	return pause + time.Duration(random.Below(int64(retryJitter)))
+}
+
+// postpone notes when to look again, if the record does not say so already.
+func (w *drive) postpone(ctx context.Context, decision Decision) error {
+	now := system.Millisecond(w.ports.Clock)
+	lookAt, tries := decision.LookAt, w.reservation.Tries
+	if decision.Answered {
+		tries++
+	}
+	if decision.Retry {
+		again := now.Add(Backoff(RetriesMax+tries, w.ports.Random)).Truncate(time.Millisecond)
+		if lookAt.IsZero() || again.Before(lookAt) {
+			lookAt = again
+		}
+	}
+	if lookAt.Equal(w.reservation.LookAt) && tries == w.reservation.Tries {
+		return nil
+	}
+	return w.ports.Store.Postpone(ctx, w.id, w.reservation.Version, lookAt, tries)
+}
+
+// report tells of a step that somebody should know of.
+func (w *drive) report(ctx context.Context, decision Decision) {
+	if len(decision.Change.Reservations) == 0 {
+		return
+	}
+	write := decision.Change.Reservations[0]
+	w.ports.Logger.InfoContext(ctx, "reservation step",
+		slog.String(telemetry.KeyReservationID, string(w.id)), slog.String("from", string(write.From)),
+		slog.String("to", string(write.Next.Status)), slog.String("reason", string(write.Next.Reason)),
+		slog.String("provider_says", string(decision.Cell.Row)), slog.String("hold_is", string(decision.Cell.Column)))
+	if write.From == write.Next.Status {
+		return
+	}
+	var count []telemetry.Measurement
+	switch write.Next.Status {
+	case ledger.ReservationReview:
+		count = append(count, telemetry.Count(telemetry.MetricReservationsReview, 1))
+	case ledger.ReservationRefundRequired:
+		count = append(count, telemetry.Count(telemetry.MetricReservationsRefundRequired, 1))
+	case ledger.ReservationCompensating:
+		count = append(count, telemetry.Count(telemetry.MetricReservationsCompensating, 1))
+	default:
+		return
+	}
+	if err := w.ports.Metrics.Emit(telemetry.Properties{telemetry.KeyReservationID: string(w.id)}, count...); err != nil {
+		w.ports.Logger.ErrorContext(ctx, "a step could not be counted", slog.Any("error", err))
+	}
+}
