@@ -2,7 +2,6 @@ package queuesource
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -53,8 +52,8 @@ func readFailures(answer []byte) ([]string, error) {
 	var named []string
 	for _, failure := range failures {
 		var id string
-		if err := json.Unmarshal(failure[identifierMember], &id); err != nil || id == "" {
-			return nil, errors.New("a failure has no " + identifierMember)
+		if err := json.Unmarshal(failure[identifierMember], &id); err != nil {
+			return nil, fmt.Errorf("a failure without %s: %w", identifierMember, err)
 		}
 		named = append(named, id)
 	}

@@ -80,7 +80,10 @@ func (q *queue) ReceiveMessage(_ context.Context, in *sqs.ReceiveMessageInput, _
 	return out, nil
 }
 
-func (q *queue) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+func (q *queue) DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err // as a client does
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	out := &sqs.DeleteMessageBatchOutput{}
