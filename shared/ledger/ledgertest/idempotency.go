@@ -11,6 +11,9 @@ var idempotencyRules = []rule{
 	{"P6_LiveRecordRefusesTheChange", liveRecordRefuses},
 	{"BoundaryMillisecondOfRetention", recordCountsUntilItsRetention},
 	{"RecordAloneIsAChange", recordAloneIsAChange},
+	{"ClaimIsStoredExactly", claimIsStoredExactly},
+	{"P6_ClaimIsCompletedOnce", claimIsCompletedOnce},
+	{"P6_ClaimIsTakenOverOnce", claimIsTakenOverOnce},
 }
 
 func recordIsStoredExactly(f *fixture) {

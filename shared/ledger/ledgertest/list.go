@@ -15,6 +15,8 @@ var listRules = []rule{
 	{"SlotsOfResourceBetween", listsSlotsBetween},
 	{"CursorOutsideTheBounds", cursorOutsideTheBounds},
 	{"Due", listsDueHolds},
+	{"ReservationsOfOwner", listsReservationsOfOwner},
+	{"DueReservations", listsDueReservations},
 	{"PageOutOfBoundsIsInvalid", badPageIsInvalid},
 }
 
@@ -228,6 +230,10 @@ func badPageIsInvalid(f *fixture) {
 		f.equal(fmt.Sprintf("code for the slots of page %+v", page), ledger.CodeOf(err), ledger.CodeInvalid)
 		_, _, err = f.store.Due(f.ctx, 0, f.now, page)
 		f.equal(fmt.Sprintf("code for the due holds of page %+v", page), ledger.CodeOf(err), ledger.CodeInvalid)
+		_, _, err = f.store.ReservationsOfOwner(f.ctx, theOwner, page)
+		f.equal(fmt.Sprintf("code for the reservations of page %+v", page), ledger.CodeOf(err), ledger.CodeInvalid)
+		_, _, err = f.store.DueReservations(f.ctx, 0, f.now, page)
+		f.equal(fmt.Sprintf("code for the due reservations of page %+v", page), ledger.CodeOf(err), ledger.CodeInvalid)
 	}
 	_, err := f.store.Slots(f.ctx, make([]ledger.SlotID, ledger.PageItemsMax+1))
 	f.equal("code for too many slots", ledger.CodeOf(err), ledger.CodeInvalid)

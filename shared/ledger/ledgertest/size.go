@@ -9,6 +9,9 @@ import (
 var sizeRules = []rule{
 	{"F5_LargestHoldEndsInEachWay", largestHoldEndsInEachWay},
 	{"F5_MostLinesEndInEachWay", mostLinesEndInEachWay},
+	{"F5_LargestHoldIsPaidAndReturned", largestHoldIsPaidAndReturned},
+	{"F5_MostGrants", mostGrants},
+	{"F5_LargestHoldIsReacquired", largestHoldIsReacquired},
 	{"MostShards", mostShards},
 	{"LargestNumbers", largestNumbers},
 	{"MostActions", mostActions},
@@ -16,20 +19,9 @@ var sizeRules = []rule{
 
 // largestHoldEndsInEachWay takes from the most stock items that one hold may.
 func largestHoldEndsInEachWay(f *fixture) {
-	const twoShards = ledger.StockActionsMax - ledger.LinesMax
 	for _, end := range f.endings() {
 		f.now = noon
-		var takes []take
-		var ids []ledger.SlotID
-		for i := range ledger.LinesMax {
-			id := ledger.SlotID(fmt.Sprintf("%s-%02d", end.status, i))
-			slot := f.slot(id, definition(8, 2))
-			shards := []ledger.Allocation{{Shard: 1, Quantity: 2}}
-			if i < twoShards {
-				shards = append([]ledger.Allocation{{Shard: 0, Quantity: 3}}, shards...)
-			}
-			takes, ids = append(takes, take{slot, shards}), append(ids, id)
-		}
+		takes, ids := f.largestTakes(string(end.status))
 		create := f.hold(theOwner, takes...)
 		f.equal("number of stock actions", len(create.Stock), ledger.StockActionsMax)
 		create.Idempotency = f.record(ledger.IdempotencyKey("create " + end.status))

@@ -9,16 +9,21 @@ import (
 
 // readable is everything that the reads of a store tell of what a change is about.
 type readable struct {
-	Holds         map[ledger.HoldID]ledger.Hold
-	HoldEvents    map[ledger.HoldID][]ledger.Event
-	HoldsOfOwner  map[ledger.OwnerID][]ledger.Hold
-	Due           map[int][]ledger.DueHold
-	Slots         map[ledger.SlotID]ledger.Slot
-	SlotEvents    map[ledger.SlotID][]ledger.Event
-	SlotsOfThing  map[ledger.ResourceID][]ledger.Slot
-	Stock         map[ledger.SlotID][]ledger.Stock
-	StockTogether map[ledger.SlotID][]ledger.Stock
-	Records       map[ledger.IdempotencyID]ledger.IdempotencyRecord
+	Holds               map[ledger.HoldID]ledger.Hold
+	HoldEvents          map[ledger.HoldID][]ledger.Event
+	HoldsOfOwner        map[ledger.OwnerID][]ledger.Hold
+	Due                 map[int][]ledger.DueHold
+	Reservations        map[ledger.ReservationID]ledger.Reservation
+	ReservationEvents   map[ledger.ReservationID][]ledger.Event
+	ReservationsOfOwner map[ledger.OwnerID][]ledger.Reservation
+	DueReservations     map[int][]ledger.DueReservation
+	Claims              map[string]ledger.Uniqueness
+	Slots               map[ledger.SlotID]ledger.Slot
+	SlotEvents          map[ledger.SlotID][]ledger.Event
+	SlotsOfThing        map[ledger.ResourceID][]ledger.Slot
+	Stock               map[ledger.SlotID][]ledger.Stock
+	StockTogether       map[ledger.SlotID][]ledger.Stock
+	Records             map[ledger.IdempotencyID]ledger.IdempotencyRecord
 }
 
 // never is after every release time that a rule uses.
@@ -31,13 +36,26 @@ func (f *fixture) snapshot(c ledger.Change) readable {
 	r := readable{
 		Holds: make(map[ledger.HoldID]ledger.Hold), HoldEvents: make(map[ledger.HoldID][]ledger.Event),
 		HoldsOfOwner: make(map[ledger.OwnerID][]ledger.Hold), Due: make(map[int][]ledger.DueHold),
-		Slots: make(map[ledger.SlotID]ledger.Slot), SlotEvents: make(map[ledger.SlotID][]ledger.Event),
+		Reservations: make(map[ledger.ReservationID]ledger.Reservation), ReservationEvents: make(map[ledger.ReservationID][]ledger.Event),
+		ReservationsOfOwner: make(map[ledger.OwnerID][]ledger.Reservation), DueReservations: make(map[int][]ledger.DueReservation),
+		Claims: make(map[string]ledger.Uniqueness),
+		Slots:  make(map[ledger.SlotID]ledger.Slot), SlotEvents: make(map[ledger.SlotID][]ledger.Event),
 		SlotsOfThing: make(map[ledger.ResourceID][]ledger.Slot),
 		Stock:        make(map[ledger.SlotID][]ledger.Stock), StockTogether: make(map[ledger.SlotID][]ledger.Stock),
 		Records: make(map[ledger.IdempotencyID]ledger.IdempotencyRecord),
 	}
 	for _, write := range c.Holds {
 		f.snapshotHold(&r, write.Next)
+	}
+	for _, write := range c.Reservations {
+		f.snapshotReservation(&r, write.Next)
+	}
+	for _, claim := range c.Uniqueness {
+		stored, found, err := f.store.Claimed(f.ctx, claim.Kind, claim.Value)
+		f.read(err)
+		if found {
+			r.Claims[string(claim.Kind)+" "+claim.Value] = stored
+		}
 	}
 	for _, write := range c.Slots {
 		f.snapshotSlot(&r, write.Next)
@@ -71,6 +89,22 @@ func (f *fixture) snapshotHold(r *readable, hold ledger.Hold) {
 	f.read(err)
 	shard := ledger.DueShard(hold.ID)
 	r.Due[shard], _, err = f.store.Due(f.ctx, shard, never, ledger.Page{Limit: ledger.PageItemsMax})
+	f.read(err)
+}
+
+func (f *fixture) snapshotReservation(r *readable, reservation ledger.Reservation) {
+	f.Helper()
+	stored, err := f.store.Reservation(f.ctx, reservation.ID)
+	if ledger.CodeOf(err) != ledger.CodeReservationNotFound {
+		f.read(err)
+		r.Reservations[reservation.ID] = stored
+	}
+	r.ReservationEvents[reservation.ID], err = f.store.ReservationEvents(f.ctx, reservation.ID)
+	f.read(err)
+	r.ReservationsOfOwner[reservation.Owner], _, err = f.store.ReservationsOfOwner(f.ctx, reservation.Owner, ledger.Page{Limit: ledger.PageItemsMax})
+	f.read(err)
+	shard := ledger.ReservationDueShard(reservation.ID)
+	r.DueReservations[shard], _, err = f.store.DueReservations(f.ctx, shard, never, ledger.Page{Limit: ledger.PageItemsMax})
 	f.read(err)
 }
 

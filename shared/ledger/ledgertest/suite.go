@@ -15,6 +15,9 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Store) {
 		rules []rule
 	}{
 		{"Hold", holdRules},
+		{"HoldPayment", holdPaymentRules},
+		{"Reservation", reservationRules},
+		{"Postpone", postponeRules},
 		{"Slot", slotRules},
 		{"Stock", stockRules},
 		{"Idempotency", idempotencyRules},
