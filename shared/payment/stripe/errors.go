@@ -43,8 +43,12 @@ func meaning(err error) error {
 	if !errors.As(err, &answered) {
 		return &payment.Error{Kind: payment.KindUnreachable, Cause: silence(err)}
 	}
+	code := string(answered.Code)
+	if answered.Type == stripe.ErrorTypeIdempotency && code == "" {
+		code = string(answered.Type) // it says by its type alone that the key was used for something else
+	}
 	return &payment.Error{
-		Kind: kindOf(answered), Code: plain(string(answered.Code)),
+		Kind: kindOf(answered), Code: plain(code),
 		Cause: fmt.Errorf("stripe answered HTTP %d, %s, request %s",
 			answered.HTTPStatusCode, plain(string(answered.Type)), plain(answered.RequestID)),
 	}
