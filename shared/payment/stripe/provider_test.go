@@ -22,7 +22,7 @@ import (
 var (
 	start       = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 	reservation = ledger.NewReservationID([16]byte{7})
-	apiKey      = payment.NewSecret("sk_test_canary_api_key_5f1d")
+	apiKey      = payment.NewSecret("sk_test_canaryApiKey5f1d")
 )
 
 // world is the adapter with a server in place of Stripe.
@@ -449,22 +449,30 @@ func TestKeyWithAnotherRequestIsRefused(t *testing.T) {
 	}
 }
 
+// leaving is a caller who stops waiting as soon as the request is on its way.
+type leaving struct {
+	next  http.RoundTripper
+	leave context.CancelFunc
+}
+
+func (l leaving) RoundTrip(r *http.Request) (*http.Response, error) {
+	l.leave()
+	return l.next.RoundTrip(r)
+}
+
 func TestCallersContextIsKept(t *testing.T) {
 	w := mustWorld(t)
-	until := make(chan struct{})
-	defer close(until)
-	w.server.AddFault(stripetest.Fault{Until: until})
+	never := make(chan struct{})
+	defer close(never)
+	w.server.AddFault(stripetest.Fault{Until: never})
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() {
-		_, err := w.provider.Create(ctx, creation(1, usd(1000)))
-		done <- err
-	}()
-	for len(w.server.Bank().Payments()) == 0 { // the answer is held back only after the work
-		time.Sleep(time.Millisecond)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	provider, err := stripe.New(stripe.Options{APIKey: apiKey, BaseURL: w.server.URL(), Transport: leaving{transport, cancel}, Clock: w.clock})
+	if err != nil {
+		t.Fatal(err)
 	}
-	cancel()
-	err := <-done
+	_, err = provider.Create(ctx, creation(1, usd(1000)))
 	wantKind(t, err, payment.KindUnreachable, "")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the cause is not the caller's: %v", err)
