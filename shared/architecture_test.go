@@ -49,7 +49,7 @@ var (
 	// withoutGoroutines are the parts whose order of steps a simulation replays.
 	withoutGoroutines = []string{
 		"shared/ledger", "shared/commands", "shared/dynamo", "shared/expiry", "shared/outbox", "shared/httpapi", "shared/reconcile",
-		"shared/due", "shared/saga", "shared/webhook",
+		"shared/due", "shared/saga", "shared/webhook", "shared/payment",
 	}
 )
 
@@ -124,6 +124,11 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"shared/due/a.go", `package due; import "holdfast/shared/expiry"`, "may import of ours only"},
 		{"shared/due/a.go", `package due; func f() { go f() }`, "starts no goroutine"},
 		{"shared/webhook/a.go", `package webhook; import "holdfast/shared/payment"`, ""},
+		{"shared/payment/a.go", `package payment; import "holdfast/shared/dynamo"`, "may import of ours only"},
+		{"shared/payment/stripe/a.go", `package stripe; import "holdfast/shared/commands"`, "may import of ours only"},
+		{"shared/payment/stripe/a.go", `package stripe; import "holdfast/shared/payment/paymenttest"`, "what is deployed does not import"},
+		{"shared/payment/stripe/a.go", `package stripe; func f() { go f() }`, "starts no goroutine"},
+		{"shared/payment/stripetest/a.go", `package stripetest; func f() { go f() }`, ""},
 		{"shared/webhook/a.go", `package webhook; import "holdfast/shared/dynamo"`, "may import of ours only"},
 		{"shared/webhook/a.go", `package webhook; func f() { go f() }`, "starts no goroutine"},
 		{"shared/saga/a.go", `package saga; import "holdfast/shared/due"`, ""},
