@@ -41,22 +41,28 @@ func (s *System) startFunctions(context.Context) error {
 }
 
 // variables is the environment of a function: what it has when it is deployed, and where
-// the two services are that it talks to.
+// the services are that it talks to.
 func (s *System) variables(function topology.Function) (map[string]string, error) {
 	values := map[topology.Variable]string{
-		topology.VariableStage:         string(config.StageLocal),
-		topology.VariableTableName:     s.Table,
-		topology.VariableEventBusName:  eventBusName,
-		topology.VariableOperatorGroup: OperatorGroup,
-		topology.VariableSweepPage:     strconv.Itoa(sweepPageItems),
+		topology.VariableStage:           string(config.StageLocal),
+		topology.VariableTableName:       s.Table,
+		topology.VariableEventBusName:    eventBusName,
+		topology.VariableOperatorGroup:   OperatorGroup,
+		topology.VariableSweepPage:       strconv.Itoa(sweepPageItems),
+		topology.VariableSagaQueueURL:    s.queues[topology.ResourceSagaQueue].URL,
+		topology.VariablePaymentSecretID: string(topology.ResourcePaymentSecret),
 	}
 	between := s.options.Between
 	if between == nil {
 		between = func(_ topology.FunctionName, endpoint string) string { return endpoint }
 	}
+	cloudEndpoint := between(function.Name, s.cloud.Endpoint)
 	variables := map[string]string{
 		string(config.VariableLocalDynamoDBEndpoint):    between(function.Name, s.engineEndpoint),
-		string(config.VariableLocalEventBridgeEndpoint): between(function.Name, s.cloud.Endpoint),
+		string(config.VariableLocalEventBridgeEndpoint): cloudEndpoint,
+		string(config.VariableLocalSQSEndpoint):         cloudEndpoint,
+		string(config.VariableLocalSecretsEndpoint):     cloudEndpoint,
+		string(config.VariableLocalStripeEndpoint):      s.Payments.URL(),
 	}
 	for _, variable := range function.Variables {
 		value, isKnown := values[variable]

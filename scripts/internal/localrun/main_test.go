@@ -37,7 +37,7 @@ func mustSystem(t *testing.T) (*localrun.System, *observer) {
 		defer cancel()
 		shared.observer = newObserver()
 		shared.system, shared.err = localrun.Start(ctx, localrun.Options{
-			SweepEvery: sweepNever, OwnEngine: true, Between: shared.observer.between, Progress: os.Stderr,
+			SweepEvery: sweepNever, QueueRetryAfter: time.Second, OwnEngine: true, Between: shared.observer.between, Progress: os.Stderr,
 		})
 	})
 	if shared.err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -147,20 +148,33 @@ func (o *observer) called(function topology.FunctionName) []granted {
 }
 
 // calledFor returns what IAM asks permission for when a call is made: the actions inside a
-// transaction, and the index if a query names one. Sources:
+// transaction, and the index if a query names one. In a local run queues and secrets have
+// the names that the topology gives them. Sources:
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
 // and https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html
 func calledFor(target string, body []byte) []granted {
 	_, operation, _ := strings.Cut(target, ".")
-	if strings.HasPrefix(target, "AWSEvents.") {
-		return []granted{{topology.ResourceEventBus, "events:" + operation}}
-	}
 	var request struct {
 		IndexName     string
 		TransactItems []map[string]json.RawMessage
+		QueueURL      string `json:"QueueUrl"`
+		SecretID      string `json:"SecretId"`
 	}
-	if !strings.HasPrefix(target, "DynamoDB_20120810.") || json.Unmarshal(body, &request) != nil {
-		return []granted{{"unknown", fmt.Sprintf("%s %.80s", target, body)}}
+	unknown := []granted{{"unknown", fmt.Sprintf("%s %.80s", target, body)}}
+	if json.Unmarshal(body, &request) != nil {
+		return unknown
+	}
+	switch service, _, _ := strings.Cut(target, "."); service {
+	case "AWSEvents":
+		return []granted{{topology.ResourceEventBus, "events:" + operation}}
+	case "AmazonSQS":
+		// A call for many messages needs the permission of the call for one.
+		return []granted{{topology.Resource(path.Base(request.QueueURL)), "sqs:" + strings.TrimSuffix(operation, "Batch")}}
+	case "secretsmanager":
+		return []granted{{topology.Resource(request.SecretID), "secretsmanager:" + operation}}
+	case "DynamoDB_20120810":
+	default:
+		return unknown
 	}
 	resource := topology.ResourceTable
 	if request.IndexName != "" {

@@ -15,6 +15,9 @@ const (
 	eventBusName = "holdfast-local"
 	// sweepPageItems is the page of the stage dev.
 	sweepPageItems = 100
+	// queueRetryAfter is short, so that nobody waits for the minutes that a failed message
+	// stays hidden on AWS, and longer than most faults that somebody injects.
+	queueRetryAfter = 2 * time.Second
 	// processesMax bounds the processes of a function that reserves no concurrency. AWS
 	// starts as many as there are calls at once, one machine cannot.
 	processesMax = 8
@@ -30,8 +33,11 @@ type Options struct {
 	Fresh bool
 	// Port is the gateway's port on 127.0.0.1; 0 means any free one.
 	Port int
-	// SweepEvery is how often the schedule starts the expiry function; 0 means as deployed.
+	// SweepEvery is how often the schedules start their functions; 0 means as deployed.
 	SweepEvery time.Duration
+	// QueueRetryAfter is how long a message stays hidden after a run that failed at it, in
+	// whole seconds; 0 means two seconds.
+	QueueRetryAfter time.Duration
 	// OwnEngine starts an engine even if the environment names one, for a caller of
 	// KillEngine.
 	OwnEngine bool

@@ -18,6 +18,7 @@ import (
 	"holdfast/scripts/internal/gateway"
 	"holdfast/scripts/internal/lambdahost"
 	"holdfast/shared/dynamo/engine"
+	"holdfast/shared/payment/stripetest"
 	"holdfast/shared/topology"
 )
 
@@ -27,6 +28,9 @@ type System struct {
 	BaseURL string
 	// Table is the name of the table.
 	Table string
+	// Payments is the payment provider: a stand-in that speaks Stripe's API, and sends its
+	// webhooks to the gateway.
+	Payments *stripetest.Server
 
 	options        Options
 	folder         *folder
@@ -37,6 +41,7 @@ type System struct {
 	programs       map[topology.FunctionName]string
 	emulator       string // the program of the cloud
 	cloud          *cloud.Cloud
+	queues         map[topology.Resource]cloud.Queue
 	engineLog      io.Writer
 	events         *eventLog
 	client         *http.Client
@@ -67,12 +72,13 @@ func Start(ctx context.Context, options Options) (*System, error) {
 		options: options, Table: tableName,
 		functions: make(map[topology.FunctionName]*lambdahost.Host),
 		programs:  make(map[topology.FunctionName]string),
+		queues:    make(map[topology.Resource]cloud.Queue),
 		failed:    make(chan error, 1), client: newClient(),
 	}
 	s.running, s.end = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
 		s.openFolder, s.listen, s.build, s.startEngine, s.openTable, s.startCloud,
-		s.startFunctions, s.startConsumer, s.startTriggers, s.startGateway,
+		s.createQueues, s.startPayments, s.startFunctions, s.startConsumer, s.startTriggers, s.startGateway,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, s.Close())

@@ -21,15 +21,20 @@ import (
 const functionARNPrefix = "arn:aws:lambda:" + cloud.Region + ":000000000000:function:holdfast-local-"
 
 // startTriggers starts what calls functions by itself. The gateway comes last, on its own.
-func (s *System) startTriggers(ctx context.Context) error {
+func (s *System) startTriggers(context.Context) error {
 	for _, function := range topology.Functions() {
 		if function.Schedule != nil {
-			if err := s.startSchedule(ctx, function); err != nil {
+			if err := s.startSchedule(function); err != nil {
+				return err
+			}
+		}
+		if function.Queue != nil {
+			if err := s.startQueue(function); err != nil {
 				return err
 			}
 		}
 		if function.Stream != nil {
-			if err := s.openStream(ctx, function); err != nil {
+			if err := s.openStream(function); err != nil {
 				return err
 			}
 		}
@@ -37,15 +42,12 @@ func (s *System) startTriggers(ctx context.Context) error {
 	return nil
 }
 
-func (s *System) startSchedule(ctx context.Context, function topology.Function) error {
+func (s *System) startSchedule(function topology.Function) error {
 	trigger := *function.Schedule
 	if s.options.SweepEvery > 0 {
 		trigger.Every = s.options.SweepEvery
 	}
-	failures, err := s.cloud.CreateQueue(ctx, string(trigger.FailureDestination))
-	if err != nil {
-		return err
-	}
+	failures := s.queues[trigger.FailureDestination]
 	created, err := schedule.New(schedule.Config{
 		Name: string(function.Name), Trigger: trigger, Invoke: s.functions[function.Name].Invoke,
 		GiveUp: func(ctx context.Context, failure schedule.Failure) error { return s.send(ctx, failures, failure) },
@@ -67,11 +69,8 @@ type stream struct {
 	done   chan struct{}
 }
 
-func (s *System) openStream(ctx context.Context, function topology.Function) error {
-	failures, err := s.cloud.CreateQueue(ctx, string(function.Stream.FailureDestination))
-	if err != nil {
-		return err
-	}
+func (s *System) openStream(function topology.Function) error {
+	failures := s.queues[function.Stream.FailureDestination]
 	s.stream = &stream{config: eventsource.Config{
 		Streams:   dynamodbstreams.NewFromConfig(engine.AWSConfig(s.engineEndpoint)),
 		StreamARN: s.streamARN, SortKey: dynamo.AttributeSortKey, Trigger: *function.Stream,

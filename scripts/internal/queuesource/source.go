@@ -136,8 +136,12 @@ func (s *Source) work(ctx context.Context, batch []types.Message) {
 		answer, err = s.config.Invoke(ctx, payload)
 	}
 	failed, err := Failed(ids, answer, err)
-	if len(failed) > 0 && ctx.Err() == nil {
-		s.config.Log.Warn("messages failed", "queue", s.config.QueueURL, "message_ids", failed, "error", err)
+	switch {
+	case ctx.Err() != nil: // the run was cut short, or nobody waits for its end
+	case err != nil:
+		s.config.Log.Warn("a run failed at all of its messages", "queue", s.config.QueueURL, "message_ids", failed, "error", err)
+	case len(failed) > 0:
+		s.config.Log.Warn("messages failed", "queue", s.config.QueueURL, "message_ids", failed)
 	}
 	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleMax)
 	defer cancel()

@@ -1,0 +1,57 @@
+package localrun
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"holdfast/shared/payment"
+	"holdfast/shared/payment/stripetest"
+	"holdfast/shared/system"
+	"holdfast/shared/topology"
+)
+
+// webhookPath is the route that the provider tells of what happens.
+const webhookPath = "/v1/webhooks/stripe"
+
+// keyPrefix and webhookSecretPrefix make the keys of a run look like Stripe's test keys,
+// which its own client library checks.
+const (
+	keyPrefix           = "sk_test_"
+	webhookSecretPrefix = "whsec_"
+)
+
+// startPayments starts the payment provider, and puts the keys under which it knows us
+// into the payment secret, where the functions read them. Each run has keys of its own.
+func (s *System) startPayments(ctx context.Context) error {
+	key, webhook := randomText(keyPrefix), randomText(webhookSecretPrefix)
+	if err := s.putPaymentSecret(ctx, key, webhook); err != nil {
+		return err
+	}
+	started, err := stripetest.Start(stripetest.Options{
+		APIKey: payment.NewSecret(key), WebhookURL: s.BaseURL + webhookPath,
+		WebhookSecrets: []payment.Secret{payment.NewSecret(webhook)}, Automatic: true, Clock: system.RealClock{},
+	})
+	if err != nil {
+		return fmt.Errorf("start the payment provider: %w", err)
+	}
+	s.Payments = started
+	s.onClose(started.Close)
+	s.tell("a payment provider that speaks Stripe's API is running on %s", started.URL())
+	return nil
+}
+
+// putPaymentSecret gives the payment secret the form that package config reads.
+func (s *System) putPaymentSecret(ctx context.Context, key, webhook string) error {
+	value, err := json.Marshal(map[string]any{"api_key": key, "webhook_secrets": []string{webhook}})
+	if err != nil {
+		return fmt.Errorf("write the payment secret: %w", err)
+	}
+	return s.cloud.PutSecret(ctx, string(topology.ResourcePaymentSecret), string(value))
+}
+
+func randomText(prefix string) string {
+	bits := system.RealRandom{}.Bits128()
+	return prefix + hex.EncodeToString(bits[:])
+}
