@@ -11,11 +11,12 @@ const (
 	// TriesMax bounds how often the provider may answer that it does not do what it is
 	// asked, before a person is asked. Not answering does not count (case M7).
 	TriesMax = 20
-	// LookFirst and LookMax say how often a payment that waits for its buyer is looked at:
-	// LookFirst after the last step, then twice as long each time. The provider's notices
-	// are faster; looking is for those that are lost.
+	// LookFirst is how long after the last step a payment that waits for its buyer is looked
+	// at, and then twice as long each time. The provider's notices are faster; looking is
+	// for those that are lost.
 	LookFirst = 5 * time.Second
-	LookMax   = time.Minute
+	// LookMax bounds the time between two of these looks.
+	LookMax = time.Minute
 	// LookSeldom is for what waits for somebody outside: a delivery, a refund that a person
 	// must see to.
 	LookSeldom = time.Hour

@@ -279,6 +279,21 @@ func (d decider) checkRefunds(a ledger.Attempt, s Sighting) Decision {
 	return d.settleRefund(a, s, next)
 }
 
+// payOwed gives back what is owed of a sale that stands, and reports whether that is the
+// next thing to do. What a person must see to keeps nothing else waiting.
+func (d decider) payOwed() (Decision, bool) {
+	attempt, paid := d.Reservation.Current()
+	if !paid || d.Reservation.RefundedMinor(attempt.Number, ledger.RefundOwed) == 0 {
+		return Decision{}, false
+	}
+	sighting, first, known := d.known(attempt)
+	if !known {
+		return first, true
+	}
+	decision := d.checkRefunds(attempt, sighting)
+	return decision, decision.acts()
+}
+
 func lastDone(refunds []ledger.Refund, n ledger.AttemptNumber) int {
 	for i := len(refunds) - 1; i >= 0; i-- {
 		if refunds[i].Attempt == n && refunds[i].State == ledger.RefundDone {

@@ -8,7 +8,8 @@ import (
 // pending decides while, as far as we know, the buyer has not paid.
 func (d decider) pending() Decision {
 	attempt, begun := d.Reservation.Current()
-	if !begun || attempt.State == ledger.AttemptVoided {
+	lied := attempt.State == ledger.AttemptVoided && holdsMoney(d.Sightings[attempt.Number].Payment)
+	if !begun || (attempt.State == ledger.AttemptVoided && !lied) {
 		return d.pendingWithoutAttempt()
 	}
 	sighting, first, known := d.known(attempt)

@@ -10,7 +10,11 @@ import (
 // authorized decides when the money is there and the hold is not sold yet. Our own clock
 // in the confirming write decides whether it came in time (case D3).
 func (d decider) authorized() Decision {
-	if d.live() {
+	_, paid := d.Reservation.Current()
+	switch {
+	case !paid && d.Hold.Status == ledger.StatusCanceled:
+		return d.compensate(ledger.ReasonHoldCanceled)
+	case d.live():
 		sold, err := ledger.ConfirmPaid(d.Hold, d.Origin.Beside("hold"), d.Now)
 		return d.sell(d.Hold.ID, sold, err)
 	}
@@ -160,6 +164,9 @@ func (d decider) authorizationLost(a ledger.Attempt, p payment.Payment) Decision
 
 // captured delivers: nothing, or what others deliver, or units of other slots.
 func (d decider) captured() Decision {
+	if owed, owes := d.payOwed(); owes {
+		return owed
+	}
 	if d.Sold.Terms.Delivery == ledger.DeliveryEvent && d.Reservation.DeliveredAt.IsZero() {
 		return Decision{LookAt: d.Now.Add(LookSeldom)}
 	}

@@ -304,21 +304,27 @@ func (w *drive) report(ctx context.Context, decision Decision) {
 		slog.String(telemetry.KeyReservationID, string(w.id)), slog.String("from", string(write.From)),
 		slog.String("to", string(write.Next.Status)), slog.String("reason", string(write.Next.Reason)),
 		slog.String("provider_says", string(decision.Cell.Row)), slog.String("hold_is", string(decision.Cell.Column)))
-	if write.From == write.Next.Status {
+	count, counted := countOf(decision.Change.Events)
+	if !counted {
 		return
 	}
-	var count []telemetry.Measurement
-	switch write.Next.Status {
-	case ledger.ReservationReview:
-		count = append(count, telemetry.Count(telemetry.MetricReservationsReview, 1))
-	case ledger.ReservationRefundRequired:
-		count = append(count, telemetry.Count(telemetry.MetricReservationsRefundRequired, 1))
-	case ledger.ReservationCompensating:
-		count = append(count, telemetry.Count(telemetry.MetricReservationsCompensating, 1))
-	default:
-		return
-	}
-	if err := w.ports.Metrics.Emit(telemetry.Properties{telemetry.KeyReservationID: string(w.id)}, count...); err != nil {
+	if err := w.ports.Metrics.Emit(telemetry.Properties{telemetry.KeyReservationID: string(w.id)}, telemetry.Count(count, 1)); err != nil {
 		w.ports.Logger.ErrorContext(ctx, "a step could not be counted", slog.Any("error", err))
 	}
+}
+
+// countOf is the metric of a step that somebody should know of.
+func countOf(events []ledger.Event) (telemetry.MetricName, bool) {
+	for _, e := range events {
+		switch e.Type {
+		case ledger.EventReservationReview:
+			return telemetry.MetricReservationsReview, true
+		case ledger.EventReservationRefundRequired:
+			return telemetry.MetricReservationsRefundRequired, true
+		case ledger.EventReservationCompensating:
+			return telemetry.MetricReservationsCompensating, true
+		default:
+		}
+	}
+	return "", false
 }
