@@ -1,5 +1,5 @@
 // Command outbox is the Lambda function that publishes the ledger's events from the
-// table's stream. It only wires: what the relay does is in package outbox.
+// table's stream, and wakes the saga where they concern it. It only wires: what the relay does is in package outbox.
 package main
 
 import (
@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"holdfast/shared/config"
 	"holdfast/shared/dynamo"
@@ -56,13 +57,21 @@ func compose(ctx context.Context) (handler, error) {
 		// The relay decides what is sent again; two layers of retries would multiply.
 		o.Retryer = aws.NopRetryer{}
 	})
+	queue := sqs.NewFromConfig(shared, func(o *sqs.Options) {
+		if c.Local() {
+			o.BaseEndpoint = config.Endpoint(c.LocalSQSEndpoint)
+		}
+		o.Retryer = aws.NopRetryer{}
+	})
 	clock, random := system.RealClock{}, system.RealRandom{}
 	source := telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionOutbox)}
 	relay, err := outbox.NewRelay(outbox.Ports{
-		Publisher: bus, Marker: dynamo.NewStore(table, c.TableName, clock, random), Decode: dynamo.DecodeEventImage,
+		Publisher: bus, Queue: queue, Marker: dynamo.NewStore(table, c.TableName, clock, random), Decode: dynamo.DecodeEventImage,
 		Metrics: telemetry.NewEmitter(os.Stdout, clock, source), Clock: clock, Random: random,
 		Logger: telemetry.NewLogger(os.Stdout, source),
-	}, outbox.Settings{Bus: c.EventBusName, Stage: string(c.Stage), CallBytesMax: outbox.CallBytesMaxDefault})
+	}, outbox.Settings{
+		Bus: c.EventBusName, Stage: string(c.Stage), CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: c.SagaQueueURL,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"crypto/md5" //nolint:gosec // the queue's protocol says so
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,12 +31,14 @@ import (
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
 
-// bus speaks the one call of EventBridge that the relay makes.
+// bus speaks the one call of EventBridge that the relay makes, and the one of SQS.
 type bus struct {
-	mutex   sync.Mutex
-	calls   int
-	status  int // of the next answers
-	entries []entry
+	mutex    sync.Mutex
+	calls    int
+	status   int // of the next answers of the bus
+	entries  []entry
+	messages []string
+	queue    string // the address that the messages were for
 }
 
 type entry struct {
@@ -44,6 +49,10 @@ type entry struct {
 func (b *bus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
+	if r.Header.Get("X-Amz-Target") == "AmazonSQS.SendMessageBatch" {
+		b.serveQueue(w, r)
+		return
+	}
 	b.calls++
 	if b.status != http.StatusOK {
 		w.WriteHeader(b.status)
@@ -66,6 +75,30 @@ func (b *bus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) //nolint:errchkjson // the client sees a broken answer
 }
 
+func (b *bus) serveQueue(w http.ResponseWriter, r *http.Request) {
+	var call struct {
+		QueueURL string `json:"QueueUrl"`
+		Entries  []struct {
+			ID   string `json:"Id"`
+			Body string `json:"MessageBody"`
+		}
+	}
+	if err := json.NewDecoder(r.Body).Decode(&call); err != nil {
+		http.Error(w, "not a SendMessageBatch", http.StatusBadRequest)
+		return
+	}
+	b.queue = call.QueueURL
+	var taken []map[string]string
+	for _, message := range call.Entries {
+		b.messages = append(b.messages, message.Body)
+		taken = append(taken, map[string]string{
+			"Id": message.ID, "MessageId": "message", "MD5OfMessageBody": fmt.Sprintf("%x", md5.Sum([]byte(message.Body))), //nolint:gosec // the protocol says so
+		})
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	_ = json.NewEncoder(w).Encode(map[string]any{"Successful": taken}) //nolint:errchkjson // the client sees a broken answer
+}
+
 func mustServe(t *testing.T) (*bus, string) {
 	t.Helper()
 	b := &bus{status: http.StatusOK}
@@ -82,6 +115,7 @@ func mustCompose(t *testing.T, table, dynamoDB, eventBridge string) handler {
 	t.Setenv("HOLDFAST_SAGA_QUEUE_URL", "http://127.0.0.1:1/saga")
 	t.Setenv("HOLDFAST_LOCAL_DYNAMODB_ENDPOINT", dynamoDB)
 	t.Setenv("HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT", eventBridge)
+	t.Setenv("HOLDFAST_LOCAL_SQS_ENDPOINT", eventBridge)
 	handle, err := compose(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -258,6 +292,57 @@ func TestTheWiringWorks(t *testing.T) {
 	}
 	if n := mustCountUnpublished(t, client, table); n != 0 {
 		t.Errorf("%d events wait after the relay", n)
+	}
+}
+
+// The real wiring of a payment: what its transaction wrote wakes the saga with the
+// reservation's id alone, and is published as two events.
+func TestAPaymentWakesTheSaga(t *testing.T) {
+	client, table := dynamotest.NewTable(t)
+	b, url := mustServe(t)
+	handle := mustCompose(t, table, *client.Options().BaseEndpoint, url)
+	store := dynamo.NewStore(client, table, system.RealClock{}, system.RealRandom{})
+	c := commands.New(store, system.RealClock{}, system.RealRandom{})
+	request := commands.Request{Actor: "owner:U-17", Owner: "U-17", RequestID: "request_test"}
+	_, err := c.PutSlot(t.Context(), request, "seat", ledger.SlotDefinition{
+		ResourceType: "flight", ResourceID: "KE0901", Capacity: 5, Policy: ledger.DefaultPolicy(),
+		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 1},
+	}, func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hold ledger.Hold
+	_, err = c.CreateHold(t.Context(), request, []ledger.Quote{{Slot: "seat", Quantity: 1, UnitAmount: 1000}},
+		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
+			hold = h
+			return ledger.Response{}, nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := ledger.NewReservationID(system.RealRandom{}.Bits128())
+	change, err := ledger.StartReservation(id, hold, ledger.Origin{
+		Actor: "owner:U-17", Command: ledger.CommandStartPayment, RequestID: "request_test", EventID: ledger.NewEventID(system.RealRandom{}.Bits128()),
+	}, system.Millisecond(system.RealClock{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Commit(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	response, err := handle(t.Context(), mustReadStream(t, client, table))
+	if err != nil || len(response.BatchItemFailures) > 0 {
+		t.Fatalf("handed back %v, %v", response.BatchItemFailures, err)
+	}
+	var told []string
+	for _, e := range b.entries {
+		told = append(told, e.DetailType)
+	}
+	if !slices.Contains(told, "reservation.payment_started") || !slices.Contains(told, "hold.payment_started") {
+		t.Errorf("published %v", told)
+	}
+	if len(b.messages) != 1 || b.messages[0] != `{"reservation_id":"`+string(id)+`"}` || b.queue != "http://127.0.0.1:1/saga" {
+		t.Errorf("the queue %s has %v", b.queue, b.messages)
 	}
 }
 

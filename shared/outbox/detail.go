@@ -14,40 +14,49 @@ const timeLayout = "2006-01-02T15:04:05.000Z"
 // eventDetail is an event as consumers get it. The schemas in the folder events are its
 // contract: a member that is not in them fails a test.
 type eventDetail struct {
-	EventID    ledger.EventID   `json:"event_id"`
-	Type       ledger.EventType `json:"type"`
-	Version    ledger.Version   `json:"version"`
-	OccurredAt string           `json:"occurred_at"`
-	Stage      string           `json:"stage"`
-	Actor      ledger.Actor     `json:"actor"`
-	Command    ledger.Command   `json:"command"`
-	RequestID  ledger.RequestID `json:"request_id"`
-	Hold       *holdDetail      `json:"hold,omitempty"`
-	Slot       *slotDetail      `json:"slot,omitempty"`
-	Movements  []movementDetail `json:"movements"`
+	EventID     ledger.EventID     `json:"event_id"`
+	Type        ledger.EventType   `json:"type"`
+	Version     ledger.Version     `json:"version"`
+	OccurredAt  string             `json:"occurred_at"`
+	Stage       string             `json:"stage"`
+	Actor       ledger.Actor       `json:"actor"`
+	Command     ledger.Command     `json:"command"`
+	RequestID   ledger.RequestID   `json:"request_id"`
+	Hold        *holdDetail        `json:"hold,omitempty"`
+	Reservation *reservationDetail `json:"reservation,omitempty"`
+	Slot        *slotDetail        `json:"slot,omitempty"`
+	Movements   []movementDetail   `json:"movements"`
 }
 
 type holdDetail struct {
-	ID               ledger.HoldID           `json:"hold_id"`
-	Owner            ledger.OwnerID          `json:"owner"`
-	Status           ledger.Status           `json:"status"`
-	Lines            []lineDetail            `json:"lines"`
-	Total            moneyDetail             `json:"total"`
-	CreatedAt        string                  `json:"created_at"`
-	ExpiresAt        string                  `json:"expires_at"`
-	ReleaseAt        string                  `json:"release_at"`
-	EndedAt          string                  `json:"ended_at,omitempty"`
-	GraceSeconds     int64                   `json:"grace_seconds"`
+	ID           ledger.HoldID  `json:"hold_id"`
+	Owner        ledger.OwnerID `json:"owner"`
+	Status       ledger.Status  `json:"status"`
+	Lines        []lineDetail   `json:"lines"`
+	Total        moneyDetail    `json:"total"`
+	CreatedAt    string         `json:"created_at"`
+	ExpiresAt    string         `json:"expires_at"`
+	ReleaseAt    string         `json:"release_at"`
+	EndedAt      string         `json:"ended_at,omitempty"`
+	GraceSeconds int64          `json:"grace_seconds"`
+	paymentTermsDetail
+	Reservation      ledger.ReservationID    `json:"reservation_id,omitempty"`
+	AttemptOpen      ledger.AttemptNumber    `json:"attempt_open,omitempty"`
+	Reacquires       ledger.HoldID           `json:"reacquires,omitempty"`
 	PaymentReference ledger.PaymentReference `json:"payment_reference,omitempty"`
 	Version          ledger.Version          `json:"version"`
 }
 
 type lineDetail struct {
-	Slot       ledger.SlotID      `json:"slot_id"`
-	Quantity   ledger.Units       `json:"quantity"`
-	UnitAmount int64              `json:"unit_amount"`
-	Amount     int64              `json:"amount"`
-	Shards     []allocationDetail `json:"shards"`
+	Slot        ledger.SlotID      `json:"slot_id"`
+	Quantity    ledger.Units       `json:"quantity"`
+	UnitAmount  int64              `json:"unit_amount"`
+	Amount      int64              `json:"amount"`
+	Shards      []allocationDetail `json:"shards"`
+	Returned    []allocationDetail `json:"returned,omitempty"`
+	CancelUntil string             `json:"cancel_until,omitempty"`
+	Restock     bool               `json:"restock"`
+	GrantTo     ledger.SlotID      `json:"grant_to_slot_id,omitempty"`
 }
 
 type allocationDetail struct {
@@ -83,6 +92,19 @@ type policyDetail struct {
 	GraceSeconds       int64        `json:"grace_seconds"`
 	HoldMaxSeconds     int64        `json:"hold_max_seconds"`
 	QuantityMaxPerHold ledger.Units `json:"quantity_max_per_hold"`
+	paymentTermsDetail
+	CancelUntilSeconds int64  `json:"cancel_until_seconds"`
+	Restock            bool   `json:"restock"`
+	GrantTo            string `json:"grant_to_slot_id,omitempty"`
+}
+
+// paymentTermsDetail is part of a policy, and of the hold that was made under it.
+type paymentTermsDetail struct {
+	OnDecline         ledger.OnDecline    `json:"on_decline"`
+	LatePayment       ledger.LatePayment  `json:"late_payment"`
+	LateByProvider    bool                `json:"late_payment_by_provider"`
+	UnknownMaxSeconds int64               `json:"unknown_max_seconds"`
+	Delivery          ledger.DeliveryKind `json:"delivery"`
 }
 
 type movementDetail struct {
@@ -102,6 +124,9 @@ func renderDetail(e ledger.Event, stage string) ([]byte, error) {
 	}
 	if e.Hold != nil {
 		detail.Hold = newHoldDetail(*e.Hold)
+	}
+	if e.Reservation != nil {
+		detail.Reservation = newReservationDetail(*e.Reservation)
 	}
 	if e.Slot != nil {
 		detail.Slot = newSlotDetail(*e.Slot)
@@ -123,20 +148,34 @@ func newHoldDetail(h ledger.Hold) *holdDetail {
 		Total:     moneyDetail{total.AmountMinor, total.Currency},
 		CreatedAt: formatTime(h.CreatedAt), ExpiresAt: formatTime(h.ExpiresAt),
 		ReleaseAt: formatTime(h.ReleaseAt), EndedAt: formatTime(h.EndedAt),
-		GraceSeconds: seconds(h.GraceFor), PaymentReference: h.PaymentReference, Version: h.Version,
+		GraceSeconds: seconds(h.GraceFor), paymentTermsDetail: newPaymentTermsDetail(h.Terms),
+		Reservation: h.Reservation, AttemptOpen: h.AttemptOpen, Reacquires: h.Reacquires,
+		PaymentReference: h.PaymentReference, Version: h.Version,
 	}
 	for _, l := range h.Lines {
-		line := lineDetail{
+		detail.Lines = append(detail.Lines, lineDetail{
 			Slot: l.Slot, Quantity: l.Quantity,
 			UnitAmount: l.UnitPrice.AmountMinor, Amount: l.UnitPrice.Times(l.Quantity).AmountMinor,
-			Shards: make([]allocationDetail, 0, len(l.Shards)),
-		}
-		for _, a := range l.Shards {
-			line.Shards = append(line.Shards, allocationDetail(a))
-		}
-		detail.Lines = append(detail.Lines, line)
+			Shards: allocationDetails(l.Shards), Returned: allocationDetails(l.Returned),
+			CancelUntil: formatTime(l.CancelUntil), Restock: !l.NoRestock, GrantTo: l.GrantTo,
+		})
 	}
 	return detail
+}
+
+func allocationDetails(allocations []ledger.Allocation) []allocationDetail {
+	out := make([]allocationDetail, 0, len(allocations))
+	for _, a := range allocations {
+		out = append(out, allocationDetail(a))
+	}
+	return out
+}
+
+func newPaymentTermsDetail(t ledger.PaymentTerms) paymentTermsDetail {
+	return paymentTermsDetail{
+		OnDecline: t.OnDecline, LatePayment: t.LatePayment, LateByProvider: t.LateByProvider,
+		UnknownMaxSeconds: seconds(t.UnknownFor), Delivery: t.Delivery,
+	}
 }
 
 func newSlotDetail(s ledger.Slot) *slotDetail {
@@ -148,6 +187,8 @@ func newSlotDetail(s ledger.Slot) *slotDetail {
 		Policy: policyDetail{
 			HoldSeconds: seconds(s.Policy.HoldFor), GraceSeconds: seconds(s.Policy.GraceFor),
 			HoldMaxSeconds: seconds(s.Policy.HoldForMax), QuantityMaxPerHold: s.Policy.QuantityPerHoldMax,
+			paymentTermsDetail: newPaymentTermsDetail(s.Policy.Payment), CancelUntilSeconds: seconds(s.Policy.CancelFor),
+			Restock: !s.Policy.NoRestock, GrantTo: s.Policy.GrantTo,
 		},
 		Version: s.Version, CreatedAt: formatTime(s.CreatedAt), UpdatedAt: formatTime(s.UpdatedAt),
 	}

@@ -9,10 +9,15 @@
 // dies, the stream hands it over again.
 //
 // What consumers get (promise P7): every event at least once, under an event_id that
-// never changes, with the version of its hold or slot; the events of one hold or slot
-// in the order of their versions, as long as nobody skips one that cannot be published.
+// never changes, with the version of its hold, reservation or slot; the events of one of
+// them in the order of their versions, as long as nobody skips one that cannot be
+// published.
 // Events come twice when an answer is lost or a neighbour fails: consumers drop what
 // they have seen by event_id, never by the envelope's id (case I4).
+//
+// The same news wakes the saga: for an event that concerns a reservation the Relay first
+// sends the reservation's id to the saga's queue (see package payment, Message). That is
+// a matter of speed. What nobody is woken for, the saga finds in the due index.
 //
 // The schema and an example of each event are in the folder events. See DESIGN.md for
 // the data flow and what happens when something dies.

@@ -25,8 +25,8 @@ const (
 	entryTimeBytes = 14
 )
 
-// newEntry is e as an entry for the bus. Resources names the hold or slot, so that a
-// rule can pick the events of one.
+// newEntry is e as an entry for the bus. Resources names the hold, reservation or slot,
+// so that a rule can pick the events of one.
 func newEntry(e ledger.Event, bus, stage string) (types.PutEventsRequestEntry, error) {
 	detail, err := renderDetail(e, stage)
 	if err != nil {
@@ -37,17 +37,9 @@ func newEntry(e ledger.Event, bus, stage string) (types.PutEventsRequestEntry, e
 		Source:       aws.String(Source),
 		DetailType:   aws.String(string(e.Type)),
 		Time:         aws.Time(e.OccurredAt),
-		Resources:    []string{subject(e)},
+		Resources:    []string{e.Subject()},
 		Detail:       aws.String(string(detail)),
 	}, nil
-}
-
-// subject names the hold or slot whose order of events must be kept.
-func subject(e ledger.Event) string {
-	if e.Hold != nil {
-		return "hold/" + string(e.Hold.ID)
-	}
-	return "slot/" + string(e.Slot.ID)
 }
 
 // entryBytes is what AWS counts for an entry: its texts in UTF-8, and its time.

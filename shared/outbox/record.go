@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
 	"holdfast/shared/ledger"
+	"holdfast/shared/payment"
 )
 
 const (
@@ -36,6 +37,10 @@ type record struct {
 	event          ledger.Event
 	entry          types.PutEventsRequestEntry
 	bytes          int
+	// wakes is the reservation that the saga must look at because of the event, and message
+	// tells it so; both are "" for none.
+	wakes   ledger.ReservationID
+	message string
 	// err is why the record cannot be published, now or ever.
 	err error
 }
@@ -82,9 +87,15 @@ func (r *Relay) readRecord(raw events.DynamoDBEventRecord) record {
 		out.err = fmt.Errorf("%w: %w", errUndecodable, out.err)
 		return out
 	}
-	if (out.event.Hold == nil) == (out.event.Slot == nil) {
-		out.err = fmt.Errorf("%w: it is not of one hold or slot", errUndecodable)
+	if !out.event.OfOne() {
+		out.err = fmt.Errorf("%w: it is not of one hold, reservation or slot", errUndecodable)
 		return out
+	}
+	if out.wakes = wakes(out.event); out.wakes != "" {
+		if out.message, out.err = (payment.Message{Reservation: out.wakes}).Encode(); out.err != nil {
+			out.err = fmt.Errorf("%w: %w", errUndecodable, out.err)
+			return out
+		}
 	}
 	if out.entry, out.err = newEntry(out.event, r.settings.Bus, r.settings.Stage); out.err != nil {
 		return out
@@ -101,8 +112,8 @@ func usableSequenceNumber(s string) bool {
 }
 
 // nextCall is how many of the first records go out in one call: as many as fit by count
-// and bytes, up to the first that cannot go out, and at most one of each hold or slot.
-// When an entry of a call fails, the others may be accepted; so two of one hold in a
+// and bytes, up to the first that cannot go out, and at most one of each hold,
+// reservation or slot. When an entry of a call fails, the others may be accepted; so two of one hold in a
 // call could arrive as the second without the first.
 func (r *Relay) nextCall(records []record) int {
 	bytes, seen := 0, make(map[string]bool, EntriesPerCallMax)
@@ -110,7 +121,7 @@ func (r *Relay) nextCall(records []record) int {
 		if i == EntriesPerCallMax || next.err != nil {
 			return i
 		}
-		of := subject(next.event)
+		of := next.event.Subject()
 		bytes += next.bytes
 		if bytes > r.settings.CallBytesMax || seen[of] {
 			return i

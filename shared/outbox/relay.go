@@ -23,7 +23,8 @@ const (
 	MarkFor = 3 * time.Second
 	// MarginBeforeDeadline is the part of a run's time in which no call is begun. It is
 	// longer than CallFor and MarkFor together, so that what the bus has accepted is
-	// marked before Lambda ends the process.
+	// marked before Lambda ends the process. The saga's queue is asked before the bus, and
+	// the time is looked at in between.
 	MarginBeforeDeadline = 8 * time.Second
 	// RelayForMax bounds a batch whose caller sets no deadline.
 	RelayForMax = 60 * time.Second
@@ -50,6 +51,7 @@ type Metrics interface {
 // Ports are what a Relay works with. All of them must be set.
 type Ports struct {
 	Publisher Publisher
+	Queue     Queue
 	Marker    Marker
 	// Decode turns the new image of a stream record into the event. It returns an error
 	// for an image that is not exactly one.
@@ -67,6 +69,8 @@ type Settings struct {
 	// CallBytesMax bounds the entries of one call to the bus, together; see
 	// CallBytesMaxDefault.
 	CallBytesMax int
+	// SagaQueueURL is the address of the queue that the saga is woken through.
+	SagaQueueURL string
 }
 
 // Relay publishes the events of stream batches.
@@ -80,13 +84,16 @@ func NewRelay(ports Ports, settings Settings) (*Relay, error) {
 	switch {
 	case settings.Bus == "" || settings.Stage == "":
 		return nil, errors.New("relay: the bus and the stage must be named")
+	case settings.SagaQueueURL == "":
+		return nil, errors.New("relay: the saga's queue must be named")
 	case settings.CallBytesMax < 1 || settings.CallBytesMax > CallBytesLimit:
 		return nil, fmt.Errorf("relay: calls of %d bytes; want 1 to %d", settings.CallBytesMax, CallBytesLimit)
 	}
 	return &Relay{ports: ports, settings: settings}, nil
 }
 
-// Handle publishes the events of one batch, in order, and marks them. The answer names
+// Handle wakes the saga where the events of one batch concern it, publishes them, in
+// order, and marks them. The answer names
 // the first record that failed, if one did; Lambda then hands over that record and all
 // after it again, so nothing after it is published before it (case G14). It may be
 // called again with the same batch at any time: consumers see some events twice.
@@ -102,7 +109,7 @@ func (r *Relay) Handle(ctx context.Context, batch events.DynamoDBEvent) (events.
 	if err != nil {
 		return events.DynamoDBEventResponse{}, fmt.Errorf("outbox: %w", err)
 	}
-	d := delivery{Relay: r, stopAt: r.stopAt(ctx)}
+	d := delivery{Relay: r, stopAt: r.stopAt(ctx), woken: map[ledger.ReservationID]bool{}}
 	failed := d.publish(ctx, records)
 	if err := r.ports.Metrics.Emit(properties, d.measurements()...); err != nil {
 		// Failing the batch for it would publish everything again.
@@ -128,6 +135,8 @@ func (r *Relay) stopAt(ctx context.Context) time.Time {
 type delivery struct {
 	*Relay
 	stopAt time.Time
+	// woken are the reservations whose wake-up the queue has taken.
+	woken map[ledger.ReservationID]bool
 
 	published, failed, aside, truncated int
 	lagMax                              time.Duration
@@ -143,34 +152,73 @@ func (d *delivery) publish(ctx context.Context, records []record) int {
 			continue
 		}
 		if d.late(ctx) {
-			d.truncated = 1
-			d.ports.Logger.WarnContext(ctx, "the time ended before all was published; the rest comes again",
-				slog.Int("records_left", len(records)-done))
+			d.stop(ctx, len(records)-done)
 			return done
 		}
 		call := records[done : done+d.nextCall(records[done:])]
-		failures := d.send(ctx, call)
+		failures := d.wake(ctx, call)
+		d.publishWoken(ctx, call, failures)
 		d.mark(ctx, call, failures)
-		firstFailed := -1
-		for i, err := range failures {
-			if err == nil {
-				continue
-			}
-			if permanent(err) {
-				d.setAside(ctx, call[i], err)
-				continue
-			}
-			d.reportFailure(ctx, call[i], err)
-			if firstFailed < 0 {
-				firstFailed = done + i
-			}
-		}
-		if firstFailed >= 0 {
-			return firstFailed
+		if failed := d.settle(ctx, call, failures); failed >= 0 {
+			return done + failed
 		}
 		done += len(call)
 	}
 	return -1
+}
+
+// publishWoken publishes the records of call whose failure is nil, and notes the failures
+// of those that the bus did not accept.
+func (d *delivery) publishWoken(ctx context.Context, call []record, failures []error) {
+	var ready []record
+	var at []int
+	for i, r := range call {
+		if failures[i] == nil {
+			ready, at = append(ready, r), append(at, i)
+		}
+	}
+	if d.late(ctx) {
+		// The wake-ups took the time that the bus and the marks need.
+		for _, i := range at {
+			failures[i] = errLate
+		}
+		return
+	}
+	for i, err := range d.send(ctx, ready) {
+		failures[at[i]] = err
+	}
+}
+
+// settle deals with the failures of one call, and returns the index of the first that may
+// succeed later, or -1.
+func (d *delivery) settle(ctx context.Context, call []record, failures []error) int {
+	first, left := -1, 0
+	for i, err := range failures {
+		switch {
+		case err == nil:
+			continue
+		case permanent(err):
+			d.setAside(ctx, call[i], err)
+			continue
+		case errors.Is(err, errLate):
+			left++
+		default:
+			d.reportFailure(ctx, call[i], err)
+		}
+		if first < 0 {
+			first = i
+		}
+	}
+	if left > 0 {
+		d.stop(ctx, left)
+	}
+	return first
+}
+
+// stop notes that a batch ends for lack of time.
+func (d *delivery) stop(ctx context.Context, left int) {
+	d.truncated = 1
+	d.ports.Logger.WarnContext(ctx, "the time ended before all was published; the rest comes again", slog.Int("records_left", left))
 }
 
 // mark marks what the bus has accepted: the records of call whose failure is nil. It is

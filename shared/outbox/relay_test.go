@@ -426,9 +426,10 @@ func TestALostReportIsLogged(t *testing.T) {
 }
 
 func TestSettingsAreChecked(t *testing.T) {
-	good := outbox.Settings{Bus: "events", Stage: "dev", CallBytesMax: outbox.CallBytesMaxDefault}
+	good := outbox.Settings{Bus: "events", Stage: "dev", CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: "https://queue.example/saga"}
 	for name, change := range map[string]func(*outbox.Settings){
 		"no bus":    func(s *outbox.Settings) { s.Bus = "" },
+		"no queue":  func(s *outbox.Settings) { s.SagaQueueURL = "" },
 		"no stage":  func(s *outbox.Settings) { s.Stage = "" },
 		"no bytes":  func(s *outbox.Settings) { s.CallBytesMax = 0 },
 		"too large": func(s *outbox.Settings) { s.CallBytesMax = outbox.CallBytesLimit + 1 },

@@ -5,9 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,13 +33,6 @@ const (
 	definitions   = "definitions.json"
 )
 
-func eventTypes() []ledger.EventType {
-	return []ledger.EventType{
-		ledger.EventHoldCreated, ledger.EventHoldConfirmed, ledger.EventHoldCanceled, ledger.EventHoldExpired,
-		ledger.EventSlotCreated, ledger.EventSlotChanged,
-	}
-}
-
 func mustCompile(tb testing.TB, kind ledger.EventType) *jsonschema.Schema {
 	tb.Helper()
 	schema, err := jsonschema.NewCompiler().Compile(filepath.Join(schemaFolder, string(kind)+".json"))
@@ -55,11 +52,13 @@ func mustRead(tb testing.TB, detail []byte) map[string]any {
 }
 
 // lifeCycle is a ledger in which everything that makes an event happens: slots with and
-// without time, with one and with several shards, and holds that end in all three ways.
+// without time, with one and with several shards, holds that end in all ways, and payments
+// that do.
 type lifeCycle struct {
 	tb       testing.TB
 	store    *memory.Store
 	clock    *systemtest.Clock
+	random   *systemtest.Random
 	commands *commands.Commands
 }
 
@@ -142,7 +141,18 @@ func (l *lifeCycle) events() []ledger.Event {
 	l.tb.Helper()
 	slots := l.slots()
 	holds := l.holds(slots)
+	slots = append(slots, l.paymentSlots()...)
+	payments := l.payments()
 	var out []ledger.Event
+	for _, p := range payments {
+		list, err := l.store.ReservationEvents(context.Background(), p.reservation)
+		l.check(err)
+		out = append(out, list...)
+		holds = append(holds, p.hold)
+		if sold := list[len(list)-1].Reservation.SoldHold; sold != "" && sold != p.hold {
+			holds = append(holds, sold)
+		}
+	}
 	for _, id := range slots {
 		list, err := l.store.SlotEvents(context.Background(), id)
 		l.check(err)
@@ -161,6 +171,7 @@ func (l *lifeCycle) events() []ledger.Event {
 func emitted(tb testing.TB) map[ledger.EventType][][]byte {
 	tb.Helper()
 	l := &lifeCycle{tb: tb, store: memory.New(), clock: systemtest.NewClock(start)}
+	l.random = systemtest.NewRandom(18)
 	l.commands = commands.New(l.store, l.clock, systemtest.NewRandom(17))
 	w := newWorld(tb)
 	list := l.events()
@@ -180,7 +191,7 @@ func emitted(tb testing.TB) map[ledger.EventType][][]byte {
 // more: no schema allows a member that it does not name.
 func TestWhatIsEmittedIsInTheSchemas(t *testing.T) {
 	byType := emitted(t)
-	for _, kind := range eventTypes() {
+	for _, kind := range ledger.EventTypes() {
 		schema := mustCompile(t, kind)
 		if len(byType[kind]) == 0 {
 			t.Errorf("the life cycle has no %s", kind)
@@ -200,7 +211,7 @@ func TestWhatIsEmittedIsInTheSchemas(t *testing.T) {
 // The examples are the first event of each type of that life cycle.
 func TestTheExamplesAreReal(t *testing.T) {
 	byType := emitted(t)
-	for _, kind := range eventTypes() {
+	for _, kind := range ledger.EventTypes() {
 		path := filepath.Join(exampleFolder, string(kind)+".json")
 		var pretty bytes.Buffer
 		if err := json.Indent(&pretty, byType[kind][0], "", "  "); err != nil {
@@ -229,15 +240,15 @@ func TestTheExamplesAreReal(t *testing.T) {
 // it was made to refuse.
 func TestTheSchemasRefuse(t *testing.T) {
 	byType := emitted(t)
-	for _, kind := range eventTypes() {
+	for _, kind := range ledger.EventTypes() {
 		schema := mustCompile(t, kind)
-		of, _, _ := strings.Cut(string(kind), ".") // "hold" or "slot"
+		of, _, _ := strings.Cut(string(kind), ".") // "hold", "reservation" or "slot"
 		for name, damage := range map[string]func(map[string]any){
 			"a member without schema":         func(d map[string]any) { d["card_number"] = "4242" },
 			"a member without schema, deeper": func(d map[string]any) { d[of].(map[string]any)["client_secret"] = "x" },
 			"no event id":                     func(d map[string]any) { delete(d, "event_id") },
 			"no movements":                    func(d map[string]any) { delete(d, "movements") },
-			"no hold or slot":                 func(d map[string]any) { delete(d, of) },
+			"no hold, reservation or slot":    func(d map[string]any) { delete(d, of) },
 			"another type":                    func(d map[string]any) { d["type"] = "hold.moved" },
 			"version 0":                       func(d map[string]any) { d["version"] = json.Number("0") },
 			"a fraction":                      func(d map[string]any) { d["version"] = json.Number("1.5") },
@@ -245,7 +256,7 @@ func TestTheSchemasRefuse(t *testing.T) {
 			"another stage":                   func(d map[string]any) { d["stage"] = "production" },
 			"an impossible movement": func(d map[string]any) {
 				d["movements"] = []any{map[string]any{
-					"slot_id": "s", "shard": json.Number("0"), "from": "confirmed", "to": "outside", "quantity": json.Number("1"),
+					"slot_id": "s", "shard": json.Number("0"), "from": "held", "to": "outside", "quantity": json.Number("1"),
 				}}
 			},
 		} {
@@ -261,7 +272,7 @@ func TestTheSchemasRefuse(t *testing.T) {
 // The folders hold nothing that no event is behind.
 func TestTheFoldersAreComplete(t *testing.T) {
 	want := []string{}
-	for _, kind := range eventTypes() {
+	for _, kind := range ledger.EventTypes() {
 		want = append(want, string(kind)+".json")
 	}
 	slices.Sort(want)
@@ -279,5 +290,35 @@ func TestTheFoldersAreComplete(t *testing.T) {
 		if !slices.Equal(got, expected) {
 			t.Errorf("%s holds %v, want %v", folder, got, expected)
 		}
+	}
+}
+
+// Every constant of package ledger that is an event's type is in its list, and so in the
+// schemas: a type that nobody told consumers of would come as a surprise.
+func TestEveryEventTypeIsListed(t *testing.T) {
+	syntax, err := parser.ParseFile(token.NewFileSet(), "../ledger/event.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var declared []ledger.EventType
+	ast.Inspect(syntax, func(n ast.Node) bool {
+		spec, is := n.(*ast.ValueSpec)
+		if !is {
+			return true
+		}
+		if name, named := spec.Type.(*ast.Ident); named && name.Name == "EventType" {
+			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			declared = append(declared, ledger.EventType(text))
+		}
+		return true
+	})
+	listed := ledger.EventTypes()
+	slices.Sort(declared)
+	slices.Sort(listed)
+	if !slices.Equal(declared, listed) {
+		t.Errorf("declared\n%v\nlisted\n%v", declared, listed)
 	}
 }

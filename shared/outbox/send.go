@@ -23,44 +23,50 @@ const (
 )
 
 // permanentCodes are the errors of an entry that no retry changes. Every other code is
-// tried again, the unknown ones too: the attempts are bounded. Source:
+// tried again, the unknown ones too: the attempts are bounded. Sources:
 // https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEventsResultEntry.html
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html
 func permanentCodes() []string {
 	return []string{
 		"AccessDeniedException", "InvalidAccountIdException", "InvalidArgument", "MalformedDetail",
 		"RedactionFailure", "NotAuthorizedForSourceException", "NotAuthorizedForDetailTypeException",
+		// Of the queue.
+		"InvalidMessageContents", "InvalidParameterValue", "MissingParameter",
 	}
 }
 
-// entryError is the bus's refusal of one entry.
+// entryError is the refusal of one entry by the bus or the queue.
 type entryError struct {
-	code, message string
+	by, code, message string
 }
 
 func (e *entryError) Error() string {
-	return fmt.Sprintf("refused by the bus: %s: %s", e.code, e.message)
+	return fmt.Sprintf("refused by the %s: %s: %s", e.by, e.code, e.message)
 }
 
-// send sends the records of one call until the bus has accepted all of them, or refused
-// some for good, or attempts or time have run out. It returns one error for each
-// record, nil for an accepted one. Only what is not yet accepted is sent again.
+// send sends the chosen records of one call to the bus. It returns one error for each
+// of them, nil for an accepted one.
 func (d *delivery) send(ctx context.Context, call []record) []error {
-	failures := make([]error, len(call))
-	open := make([]int, len(call))
-	for i := range call {
+	return d.persist(ctx, len(call), func(ctx context.Context, open []int) []error { return d.sendOnce(ctx, call, open) })
+}
+
+// persist asks once to send n things until all of them are accepted, or refused for good,
+// or attempts or time have run out. It returns one error for each, nil for an accepted
+// one. Only what is not yet accepted, named by its index, is sent again.
+func (d *delivery) persist(ctx context.Context, n int, once func(ctx context.Context, open []int) []error) []error {
+	failures := make([]error, n)
+	open := make([]int, n)
+	for i := range open {
 		open[i] = i
 	}
 	for attempt := range AttemptsMax {
-		if attempt > 0 && (d.late(ctx) || d.pause(ctx, attempt) != nil) {
+		if len(open) == 0 || attempt > 0 && (d.late(ctx) || d.pause(ctx, attempt) != nil) {
 			break
 		}
-		for i, err := range d.sendOnce(ctx, call, open) {
+		for i, err := range once(ctx, open) {
 			failures[open[i]] = err
 		}
 		open = slices.DeleteFunc(open, func(i int) bool { return failures[i] == nil || permanent(failures[i]) })
-		if len(open) == 0 {
-			break
-		}
 	}
 	return failures
 }
@@ -88,7 +94,7 @@ func (d *delivery) sendOnce(ctx context.Context, call []record, open []int) []er
 		// An entry counts as accepted only if it has an id: the answer as a whole looks
 		// successful whatever happened to its entries (case I1).
 		if aws.ToString(result.EventId) == "" || aws.ToString(result.ErrorCode) != "" {
-			failures[i] = &entryError{aws.ToString(result.ErrorCode), aws.ToString(result.ErrorMessage)}
+			failures[i] = &entryError{"bus", aws.ToString(result.ErrorCode), aws.ToString(result.ErrorMessage)}
 			refused++
 		}
 	}

@@ -93,6 +93,7 @@ func TestTheLargestHoldFits(t *testing.T) {
 		ID: e.Hold.ID, Owner: ledger.OwnerID(strings.Repeat("o", 128)), Status: ledger.StatusConfirmed,
 		CreatedAt: start, ExpiresAt: start, ReleaseAt: start, EndedAt: start, GraceFor: time.Hour, Version: 2,
 		PaymentReference: ledger.PaymentReference(strings.Repeat("p", ledger.PaymentReferenceCharactersMax)),
+		Terms:            ledger.DefaultPaymentTerms(), Reservation: reservationID(1), AttemptOpen: ledger.AttemptsMax, Reacquires: e.Hold.ID,
 	}
 	for i := range ledger.StockActionsMax {
 		slot := ledger.SlotID(fmt.Sprintf("%s-%02d", name, i%ledger.LinesMax))
@@ -100,11 +101,12 @@ func TestTheLargestHoldFits(t *testing.T) {
 		if i < ledger.LinesMax {
 			e.Hold.Lines = append(e.Hold.Lines, ledger.Line{
 				Slot: slot, Quantity: ledger.QuantityPerLineMax,
-				UnitPrice: ledger.Money{AmountMinor: ledger.AmountMinorMax, Currency: "KRW"},
+				UnitPrice:   ledger.Money{AmountMinor: ledger.AmountMinorMax, Currency: "KRW"},
+				CancelUntil: start, NoRestock: true, GrantTo: slot,
 			})
 		}
 		line := &e.Hold.Lines[i%ledger.LinesMax]
-		line.Shards = append(line.Shards, allocation)
+		line.Shards, line.Returned = append(line.Shards, allocation), append(line.Returned, allocation)
 		e.Movements = append(e.Movements, ledger.Movement{
 			Slot: slot, Shard: 63, From: ledger.BucketHeld, To: ledger.BucketConfirmed, Quantity: ledger.QuantityPerLineMax,
 		})
@@ -113,5 +115,38 @@ func TestTheLargestHoldFits(t *testing.T) {
 		t.Errorf("the largest hold makes an event of %d bytes; one of 64 KiB is billed once", size)
 	} else {
 		t.Logf("the largest hold makes an event of %d bytes", size)
+	}
+}
+
+// So is the largest reservation: every attempt was made, every refund is owed, every line
+// is granted.
+func TestTheLargestReservationFits(t *testing.T) {
+	e := reserved(1, 2, ledger.EventReservationRefundOwed, ledger.ReservationCompensating)
+	r := e.Reservation
+	r.Owner, r.SoldHold, r.Reason = ledger.OwnerID(strings.Repeat("o", 128)), ledger.HoldID("hold_"+strings.Repeat("z", 26)), ledger.ReasonAuthorizationLost
+	r.Amount = ledger.Money{AmountMinor: ledger.AmountMinorMax, Currency: "KRW"}
+	for n := range ledger.AttemptsMax {
+		r.Attempts = append(r.Attempts, ledger.Attempt{
+			Number: ledger.AttemptNumber(n + 1), Payment: ledger.PaymentID(strings.Repeat("p", 128)), State: ledger.AttemptAuthorized,
+			Unwanted: true, CapturedMinor: ledger.AmountMinorMax, OpenedAt: start, AuthorizedAt: start,
+		})
+	}
+	for n := range ledger.RefundsMax {
+		r.Refunds = append(r.Refunds, ledger.Refund{
+			Number: n + 1, Attempt: ledger.AttemptsMax, AmountMinor: ledger.AmountMinorMax, Reason: ledger.ReasonAuthorizationLost,
+			State: ledger.RefundFailed, OwedAt: start, EndedAt: start,
+		})
+	}
+	for n := range ledger.LinesMax {
+		slot := ledger.SlotID(fmt.Sprintf("%s-%02d", strings.Repeat("s", ledger.NameCharactersMax-3), n))
+		r.Grants = append(r.Grants, ledger.Grant{Slot: slot, Shard: 63, Quantity: ledger.QuantityPerLineMax})
+		e.Movements = append(e.Movements, ledger.Movement{
+			Slot: slot, Shard: 63, From: ledger.BucketAvailable, To: ledger.BucketOutside, Quantity: ledger.QuantityPerLineMax,
+		})
+	}
+	if size := entryBytes(t, e); size > 64<<10 {
+		t.Errorf("the largest reservation makes an event of %d bytes; one of 64 KiB is billed once", size)
+	} else {
+		t.Logf("the largest reservation makes an event of %d bytes", size)
 	}
 }

@@ -29,6 +29,7 @@ type world struct {
 	tb      testing.TB
 	clock   *systemtest.Clock
 	bus     *outboxtest.Bus
+	queue   *outboxtest.Queue
 	marker  *marker
 	images  map[string]ledger.Event
 	metrics bytes.Buffer
@@ -38,12 +39,15 @@ type world struct {
 }
 
 func newWorld(tb testing.TB) *world {
-	w := &world{tb: tb, clock: systemtest.NewClock(start), images: map[string]ledger.Event{}}
+	w := &world{tb: tb, clock: systemtest.NewClock(start), queue: &outboxtest.Queue{}, images: map[string]ledger.Event{}}
 	w.bus = outboxtest.NewBus(outbox.CallBytesMaxDefault)
 	w.marker = &marker{tb: tb, bus: w.bus}
 	tb.Cleanup(func() {
 		for _, violation := range w.bus.Violations() {
 			tb.Errorf("the bus was given what it can't take: %s", violation)
+		}
+		for _, violation := range w.queue.Violations() {
+			tb.Errorf("the queue was given what it can't take: %s", violation)
 		}
 	})
 	return w
@@ -52,7 +56,7 @@ func newWorld(tb testing.TB) *world {
 func (w *world) ports() outbox.Ports {
 	source := telemetry.Source{Stage: "dev", Function: "outbox"}
 	return outbox.Ports{
-		Publisher: w.bus, Marker: w.marker, Decode: w.decode,
+		Publisher: w.bus, Queue: w.queue, Marker: w.marker, Decode: w.decode,
 		Metrics: telemetry.NewEmitter(&w.metrics, w.clock, source),
 		Clock:   w.clock, Random: systemtest.NewRandom(3), Logger: telemetry.NewLogger(&w.logs, source),
 	}
@@ -64,7 +68,9 @@ func (w *world) relay(ports outbox.Ports) *outbox.Relay {
 	if bytesMax == 0 {
 		bytesMax = outbox.CallBytesMaxDefault
 	}
-	relay, err := outbox.NewRelay(ports, outbox.Settings{Bus: "events", Stage: "dev", CallBytesMax: bytesMax})
+	relay, err := outbox.NewRelay(ports, outbox.Settings{
+		Bus: "events", Stage: "dev", CallBytesMax: bytesMax, SagaQueueURL: "https://queue.example/saga",
+	})
 	if err != nil {
 		w.tb.Fatal(err)
 	}
@@ -83,10 +89,8 @@ func (w *world) decode(image map[string]events.DynamoDBAttributeValue) (ledger.E
 // record is the stream record of an event that was just written.
 func (w *world) record(sequenceNumber int, e ledger.Event) events.DynamoDBEventRecord {
 	w.images[string(e.ID)] = e
-	pk := "SLOT#"
-	if e.Hold != nil {
-		pk = "HOLD#" + string(e.Hold.ID)
-	}
+	kind, id, _ := strings.Cut(e.Subject(), "/")
+	pk := map[string]string{"hold": "HOLD#", "reservation": "RES#", "slot": "SLOT#"}[kind] + id
 	return events.DynamoDBEventRecord{
 		EventName: "INSERT",
 		Change: events.DynamoDBStreamRecord{

@@ -19,6 +19,7 @@ const (
 	clockJumpMax = 25 * time.Second
 	tableName    = "sim"
 	busName      = "sim"
+	sagaQueueURL = "sim" // nothing in a history is paid for, so nothing is sent there
 	stageName    = "local"
 	sweepPage    = 100
 )
@@ -75,7 +76,7 @@ func (i *instance) start() {
 		i.outbox, err = outbox.NewRelay(outbox.Ports{
 			Publisher: &publisher{world: w, instance: i}, Marker: store, Decode: dynamo.DecodeEventImage,
 			Metrics: noMetrics{}, Clock: i.clock, Random: random, Logger: logger,
-		}, outbox.Settings{Bus: busName, Stage: stageName, CallBytesMax: outbox.CallBytesMaxDefault})
+		}, outbox.Settings{Bus: busName, Stage: stageName, CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: sagaQueueURL})
 	default:
 		panic("sim: nobody has told the simulation how to start function " + string(i.function.Name))
 	}

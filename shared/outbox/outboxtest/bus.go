@@ -1,9 +1,9 @@
-// Package outboxtest is an event bus for tests, which can be told to fail.
+// Package outboxtest is an event bus and a queue for tests, which can be told to fail.
 //
 // The problem it solves: the interesting part of publishing is what happens when the bus
 // refuses one entry of ten, is down, or accepts and loses its answer. A real bus does
-// that when nobody looks. The Bus here does it on order, and it measures what it is
-// given by its own arithmetic, so that a relay which counts wrongly is found out.
+// that when nobody looks. The Bus and the Queue here do it on order, and measure what they are
+// given by their own arithmetic, so that a relay which counts wrongly is found out.
 package outboxtest
 
 import (
