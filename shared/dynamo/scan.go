@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -68,13 +69,17 @@ func addRecord(page *ledger.Records, i item) error {
 	switch {
 	case sort == sortHold:
 		hold, err := decodeHold(i)
-		page.Holds = append(page.Holds, ledger.StoredHold{Hold: hold, Due: stringOf(i, AttributeDueShard) == dueShardKey(kindHold, ledger.DueShard(hold.ID))})
+		dueAt, waits := hold.DueAt()
+		if !waits {
+			dueAt = time.Time{}
+		}
+		page.Holds = append(page.Holds, ledger.StoredHold{Hold: hold, Due: isDue(i, dueShardKey(kindHold, ledger.DueShard(hold.ID)), dueAt)})
 		return err
 	case sort == sortReservation:
 		reservation, err := decodeReservation(i)
 		page.Reservations = append(page.Reservations, ledger.StoredReservation{
 			Reservation: reservation,
-			Due:         stringOf(i, AttributeDueShard) == dueShardKey(kindReservation, ledger.ReservationDueShard(reservation.ID)),
+			Due:         isDue(i, dueShardKey(kindReservation, ledger.ReservationDueShard(reservation.ID)), reservation.LookAt),
 		})
 		return err
 	case sort == sortSlot:
@@ -94,4 +99,14 @@ func addRecord(page *ledger.Records, i item) error {
 		return err
 	}
 	return nil
+}
+
+// isDue reports whether the item is in the due index. An entry in another shard, or at
+// another time than dueAt, leads nobody to the item when it is due, so it does not count.
+// An item that is not to be there, with a zero dueAt, counts with any entry.
+func isDue(i item, shard string, dueAt time.Time) bool {
+	if dueAt.IsZero() {
+		return stringOf(i, AttributeDueShard) != ""
+	}
+	return stringOf(i, AttributeDueShard) == shard && numberOf(i, AttributeDueAtMs) == milliseconds(dueAt)
 }

@@ -16,7 +16,7 @@ type Source interface {
 // Violation is one broken promise with what shows it.
 type Violation struct {
 	Promise string // "P1", "P2", …
-	Subject string // the slot and shard, or the hold
+	Subject string // the slot and shard, the hold, or the reservation
 	Found   string
 }
 
@@ -26,8 +26,17 @@ func (v Violation) String() string {
 
 // Report is what an audit found.
 type Report struct {
-	Slots, Holds, Events int
-	Violations           []Violation
+	Slots, Holds, Reservations, Events int
+	// Money is what the reservations took and gave back, by currency.
+	Money      map[ledger.Currency]Money
+	Violations []Violation
+}
+
+// Money is a sum over all payment attempts and refunds of one currency, in minor units.
+type Money struct {
+	Captured int64 // taken from buyers
+	Refunded int64 // given back
+	Owed     int64 // to be given back, and not given back yet
 }
 
 // Audit reads everything that source has and checks it. The ledger must be at rest: an

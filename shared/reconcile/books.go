@@ -16,7 +16,7 @@ type item struct {
 
 func (i item) String() string { return fmt.Sprintf("stock of %s, shard %d", i.slot, i.shard) }
 
-// version names one state of a hold or slot.
+// version names one state of a hold, reservation or slot.
 type version struct {
 	subject string
 	number  ledger.Version
@@ -24,14 +24,18 @@ type version struct {
 
 // books are the sums of an audit while it reads.
 type books struct {
-	slots  map[ledger.SlotID]ledger.Slot
-	stock  map[item]ledger.Stock
-	holds  map[ledger.HoldID]ledger.StoredHold
-	events map[version]int
-	total  int
+	slots        map[ledger.SlotID]ledger.Slot
+	stock        map[item]ledger.Stock
+	holds        map[ledger.HoldID]ledger.StoredHold
+	reservations map[ledger.ReservationID]ledger.StoredReservation
+	events       map[version]int
+	total        int
 	// promised is what holds say of each stock item, told what the events say.
 	promised map[item]ledger.Counters
 	told     map[item]ledger.Counters
+	// granted is what the events of each reservation added to each stock item.
+	granted map[ledger.ReservationID]map[item]ledger.Units
+	money   map[ledger.Currency]Money
 
 	violations []Violation
 }
@@ -40,7 +44,9 @@ func newBooks() *books {
 	return &books{
 		slots: map[ledger.SlotID]ledger.Slot{}, stock: map[item]ledger.Stock{},
 		holds: map[ledger.HoldID]ledger.StoredHold{}, events: map[version]int{},
-		promised: map[item]ledger.Counters{}, told: map[item]ledger.Counters{},
+		reservations: map[ledger.ReservationID]ledger.StoredReservation{},
+		promised:     map[item]ledger.Counters{}, told: map[item]ledger.Counters{},
+		granted: map[ledger.ReservationID]map[item]ledger.Units{}, money: map[ledger.Currency]Money{},
 	}
 }
 
@@ -54,12 +60,19 @@ func (b *books) add(r ledger.Records) {
 	for _, h := range r.Holds {
 		b.holds[h.Hold.ID] = h
 	}
+	for _, r := range r.Reservations {
+		b.reservations[r.Reservation.ID] = r
+	}
 	for _, e := range r.Events {
 		b.total++
 		b.events[version{subject(e), e.Version}]++
 		for _, m := range e.Movements {
 			key := item{m.Slot, m.Shard}
 			b.told[key] = move(move(b.told[key], m.From, -m.Quantity), m.To, m.Quantity)
+			if e.Reservation != nil {
+				moved := move(move(ledger.Counters{}, m.From, -m.Quantity), m.To, m.Quantity)
+				b.grant(e.Reservation.ID, key, moved.Available)
+			}
 		}
 	}
 }
@@ -80,10 +93,14 @@ func move(c ledger.Counters, bucket ledger.Bucket, units ledger.Units) ledger.Co
 }
 
 func subject(e ledger.Event) string {
-	if e.Hold != nil {
+	switch {
+	case e.Hold != nil:
 		return "hold " + string(e.Hold.ID)
+	case e.Reservation != nil:
+		return "reservation " + string(e.Reservation.ID)
+	default:
+		return "slot " + string(e.Slot.ID)
 	}
-	return "slot " + string(e.Slot.ID)
 }
 
 func (b *books) violated(promise, who, format string, args ...any) {
@@ -94,6 +111,10 @@ func (b *books) violated(promise, who, format string, args ...any) {
 func (b *books) close() Report {
 	for _, h := range b.holds {
 		b.closeHold(h)
+		b.closePayment(h.Hold)
+	}
+	for _, r := range b.reservations {
+		b.closeReservation(r)
 	}
 	for _, s := range b.slots {
 		b.wantEvents("slot "+string(s.ID), s.Version)
@@ -115,7 +136,10 @@ func (b *books) close() Report {
 		b.violated("P5", v.subject, "%d events of version %d, which is not a version of it", n, v.number)
 	}
 	slices.SortFunc(b.violations, func(x, y Violation) int { return cmp.Compare(x.String(), y.String()) })
-	return Report{Slots: len(b.slots), Holds: len(b.holds), Events: b.total, Violations: b.violations}
+	return Report{
+		Slots: len(b.slots), Holds: len(b.holds), Reservations: len(b.reservations), Events: b.total,
+		Money: b.money, Violations: b.violations,
+	}
 }
 
 func (b *books) closeHold(stored ledger.StoredHold) {
@@ -133,14 +157,34 @@ func (b *books) closeHold(stored ledger.StoredHold) {
 			switch h.Status {
 			case ledger.StatusHeld:
 				b.promised[key] = move(b.promised[key], ledger.BucketHeld, a.Quantity)
-			case ledger.StatusConfirmed:
+			case ledger.StatusConfirmed, ledger.StatusReturned:
 				b.promised[key] = move(b.promised[key], ledger.BucketConfirmed, a.Quantity)
 			case ledger.StatusCanceled, ledger.StatusExpired:
+			case ledger.StatusPaymentChecking:
+				b.violated("P3", who, "it is stored as %s, which is only shown", h.Status)
 			}
 		}
 		if units != line.Quantity {
 			b.violated("P2", who, "its line of %s has %d units, its shards %d", line.Slot, line.Quantity, units)
 		}
+		b.closeReturns(h, line)
+	}
+}
+
+// closeReturns takes what was given back of a line off what the hold has.
+func (b *books) closeReturns(h ledger.Hold, line ledger.Line) {
+	who := "hold " + string(h.ID)
+	var back ledger.Units
+	for _, a := range line.Returned {
+		back += a.Quantity
+		key := item{line.Slot, a.Shard}
+		b.promised[key] = move(b.promised[key], ledger.BucketConfirmed, -a.Quantity)
+	}
+	switch {
+	case back > 0 && h.Status != ledger.StatusConfirmed && h.Status != ledger.StatusReturned:
+		b.violated("P3", who, "it is %s, and %d units of %s were given back", h.Status, back, line.Slot)
+	case back > line.Quantity, h.Status == ledger.StatusReturned && back != line.Quantity:
+		b.violated("P3", who, "it is %s, and %d of %d units of %s were given back", h.Status, back, line.Quantity, line.Slot)
 	}
 }
 

@@ -162,7 +162,7 @@ func auditLine(t TB, hold ledger.Hold, line ledger.Line, fromHolds map[item]coun
 			count.held += a.Quantity
 		case ledger.StatusConfirmed, ledger.StatusReturned:
 			count.confirmed += a.Quantity
-		case ledger.StatusCanceled, ledger.StatusExpired:
+		case ledger.StatusCanceled, ledger.StatusExpired, ledger.StatusPaymentChecking:
 		}
 		fromHolds[key] = count
 	}
