@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func mustServe(t *testing.T, change func(*gateway.Config)) setup {
 	clock := func() time.Time { return now }
 	config := gateway.Config{
 		Routes:    topology.Routes(),
-		Functions: map[topology.FunctionName]gateway.Invoke{topology.FunctionAPI: called.invoke},
+		Functions: map[topology.FunctionName]gateway.Invoke{topology.FunctionAPI: called.invoke, topology.FunctionWebhook: called.invoke},
 		Authorizer: &gateway.Authorizer{
 			Keys: issuer.PublicKeys(), Issuer: gateway.LocalIssuer, Audience: gateway.LocalAudience, Now: clock,
 		},
@@ -229,6 +230,36 @@ func TestCaseH1_BodyEncodingFollowsTheContentType(t *testing.T) {
 	}
 }
 
+// Case H1: a webhook is signed over the exact bytes of its body, and its signature is in a
+// header with commas. Both reach the function as they were sent, whatever is in them.
+func TestCaseH1_SignedBodiesArriveToTheByte(t *testing.T) {
+	const signature = "t=1772368215,v1=aa==,v1=bb"
+	s := mustServe(t, nil)
+	for _, contentType := range []string{"application/json; charset=utf-8", "application/octet-stream"} {
+		for _, body := range []string{
+			`{"id":"evt_1"}`, " {\r\n\t\"id\" : 1 }\n\n", `{"a":"<&>\u003c\/"}`, `{"a":"é한😀"}`, "{\"a\":\"\u2028\u2029\ufeff\"}", "\x00\x7f",
+		} {
+			s.send(t, []string{
+				"POST /v1/webhooks/stripe HTTP/1.1", "STRIPE-Signature: " + signature, "Content-Type: " + contentType,
+			}, body)
+			got := s.function.event(t)
+			arrived := []byte(got.Body)
+			if got.IsBase64Encoded {
+				var err error
+				if arrived, err = base64.StdEncoding.DecodeString(got.Body); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if string(arrived) != body || got.Headers["stripe-signature"] != signature {
+				t.Errorf("%s: body %q and signature %q, want %q and %q", contentType, arrived, got.Headers["stripe-signature"], body, signature)
+			}
+			if got.RequestContext.Authorizer != nil {
+				t.Error("a webhook has an authorizer")
+			}
+		}
+	}
+}
+
 // Case H3: the path is decoded before it is matched.
 func TestCaseH3_Routes(t *testing.T) {
 	const notFound = `{"message":"Not Found"}`
@@ -384,7 +415,7 @@ func TestConfigIsChecked(t *testing.T) {
 	valid := gateway.Config{
 		Routes: topology.Routes(),
 		Functions: map[topology.FunctionName]gateway.Invoke{
-			topology.FunctionAPI: (&function{}).invoke,
+			topology.FunctionAPI: (&function{}).invoke, topology.FunctionWebhook: (&function{}).invoke,
 		},
 		Authorizer:         &gateway.Authorizer{},
 		IntegrationTimeout: time.Second, Now: time.Now, Log: slog.Default(), ClaimsAsSent: gateway.RenderClaims,
