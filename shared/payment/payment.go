@@ -78,7 +78,7 @@ func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"[secret]"`), nil }
 // the same again.
 type Key string
 
-// CreateKey, CaptureKey, VoidKey and RefundKey are the keys of the steps of an attempt.
+// CreateKey is the key of the attempt's creation.
 func CreateKey(r ledger.ReservationID, a ledger.AttemptNumber) Key { return key(r, a, "create") }
 
 // CaptureKey is the key of the attempt's capture.

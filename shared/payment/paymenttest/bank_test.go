@@ -237,9 +237,9 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestP8_BankNeverTakesMoreThanWasReserved draws histories of calls and buyers. P8 is
-// about Holdfast; a bank that broke these rules itself could not show a breach.
-func TestP8_BankNeverTakesMoreThanWasReserved(t *testing.T) {
+// TestBankNeverTakesMoreThanWasReserved draws histories of calls and buyers. A bank that
+// broke these rules itself could not show that Holdfast breaks them.
+func TestBankNeverTakesMoreThanWasReserved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, clock := newBank()
 		b.SetDefaultScript(paymenttest.Script{VoidLies: rapid.Bool().Draw(t, "void lies")})

@@ -70,7 +70,9 @@ func TestAnswerThatSaysNothingIsUnreachable(t *testing.T) {
 		"an empty object":   func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) },
 		"an unknown status": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"id":"pi_1","status":"new"}`) },
 		"an error page 404": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404); _, _ = io.WriteString(w, "no") },
-		"another place":     func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", 302) },
+		"another place": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		},
 		"too much": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"id":"pi_1","status":"succeeded","description":"`+strings.Repeat("x", 2<<20)+`"}`)
 		},
@@ -119,7 +121,9 @@ func TestCaseL5_NoSecretInErrorsOrOutput(t *testing.T) {
 		for _, raw := range []http.HandlerFunc{
 			func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(500); _, _ = io.WriteString(rw, body) },
 			func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, body) },
-			func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, "http://127.0.0.1:1/"+card, 302) },
+			func(rw http.ResponseWriter, r *http.Request) {
+				http.Redirect(rw, r, "http://127.0.0.1:1/"+card, http.StatusFound)
+			},
 			func(rw http.ResponseWriter, _ *http.Request) { // not HTTP at all
 				connection, _, err := rw.(http.Hijacker).Hijack()
 				if err == nil {

@@ -1,11 +1,13 @@
 package stripe_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -476,6 +478,47 @@ func TestCallersContextIsKept(t *testing.T) {
 	wantKind(t, err, payment.KindUnreachable, "")
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("the cause is not the caller's: %v", err)
+	}
+}
+
+// timed is a network that looks at how long each request may take.
+type timed struct {
+	next http.RoundTripper
+	left []time.Duration
+}
+
+func (n *timed) RoundTrip(r *http.Request) (*http.Response, error) {
+	deadline, has := r.Context().Deadline()
+	if !has {
+		return nil, errors.New("a request may take for ever")
+	}
+	n.left = append(n.left, time.Until(deadline))
+	return n.next.RoundTrip(r)
+}
+
+// All requests of one call share one deadline, also the four of a refund.
+func TestEveryCallHasADeadline(t *testing.T) {
+	w := mustWorld(t)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	network := &timed{next: transport}
+	provider, err := stripe.New(stripe.Options{APIKey: apiKey, BaseURL: w.server.URL(), Transport: network, Clock: w.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := w.mustCreate(t, 1, usd(1000))
+	w.mustPay(t, p)
+	if _, err := provider.Capture(context.Background(), "c", p.ID, 1000); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.Refund(context.Background(), "r", p.ID, 1000); err != nil {
+		t.Fatal(err)
+	}
+	if len(network.left) != 5 || !slices.IsSortedFunc(network.left[1:], func(a, b time.Duration) int { return cmp.Compare(b, a) }) {
+		t.Errorf("the requests have %v left", network.left)
+	}
+	if longest := slices.Max(network.left); longest > stripe.CallFor {
+		t.Errorf("a request may take %v", longest)
 	}
 }
 

@@ -235,6 +235,7 @@ func (s *Server) work(r route, c call, fault Fault) answer {
 		r.carry(c)
 		s.saveError(c.key, fault.Error)
 		return fault.Error.answer()
+	case RequestLost, AnswerLost: // what is lost is lost by the caller of work
 	}
 	return r.carry(c)
 }
