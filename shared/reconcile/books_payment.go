@@ -27,8 +27,7 @@ func (b *books) closePayment(h ledger.Hold) {
 	if h.Reacquires == "" {
 		return
 	}
-	over, found := b.holds[h.Reacquires]
-	if status := over.Hold.Status; !found || (status != ledger.StatusExpired && status != ledger.StatusCanceled) {
+	if status := b.holds[h.Reacquires].Hold.Status; status != ledger.StatusExpired && status != ledger.StatusCanceled {
 		b.violated("P3", who, "it has taken the place of hold %s, which is %q", h.Reacquires, status)
 	}
 }
@@ -71,9 +70,8 @@ func (b *books) closeSale(r ledger.Reservation) {
 	default:
 		return
 	}
-	sold, found := b.holds[r.SoldHold]
-	status := sold.Hold.Status
-	if !found || sold.Hold.Reservation != r.ID || (status != ledger.StatusConfirmed && status != ledger.StatusReturned) {
+	sold := b.holds[r.SoldHold].Hold
+	if status := sold.Status; sold.Reservation != r.ID || (status != ledger.StatusConfirmed && status != ledger.StatusReturned) {
 		b.violated("P8", "reservation "+string(r.ID), "it is %s, and its sold hold %q is %q", r.Status, r.SoldHold, status)
 	}
 }
