@@ -29,9 +29,9 @@ var (
 
 // The payment methods that a buyer may confirm with: Stripe's own test methods.
 const (
-	MethodGood           = "pm_card_visa"
-	MethodDeclined       = "pm_card_chargeDeclined"
-	MethodRequiresAction = "pm_card_authenticationRequired"
+	CardGood           = "pm_card_visa"
+	CardDeclined       = "pm_card_chargeDeclined"
+	CardRequiresAction = "pm_card_authenticationRequired"
 )
 
 var currencyPattern = regexp.MustCompile(`^[a-z]{3}$`)
@@ -99,13 +99,13 @@ func (s *Server) confirm(c call) answer {
 		return errorAnswer(http.StatusBadRequest, "invalid_request_error", "payment_intent_invalid_parameter", "The client_secret is not this payment's")
 	}
 	switch c.form.Get("payment_method") {
-	case MethodDeclined:
+	case CardDeclined:
 		if p, err = s.bank.Decline(c.id); err == nil {
 			a := errorAnswer(http.StatusPaymentRequired, "card_error", "card_declined", "Your card was declined.")
 			withPayment(a, p)
 			return a
 		}
-	case MethodRequiresAction:
+	case CardRequiresAction:
 		p, err = s.bank.RequireAction(c.id)
 	default:
 		p, err = s.bank.Pay(c.id)

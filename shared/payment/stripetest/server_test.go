@@ -345,17 +345,17 @@ func TestBuyerConfirmsWithTheSecret(t *testing.T) {
 	form := func(method string) url.Values {
 		return url.Values{"client_secret": {p.Secret.Reveal()}, "payment_method": {method}}
 	}
-	status, body := send(t, s, http.MethodPost, path, "", form(stripetest.MethodDeclined))
+	status, body := send(t, s, http.MethodPost, path, "", form(stripetest.CardDeclined))
 	if status != http.StatusPaymentRequired || body["error"].(map[string]any)["code"] != "card_declined" {
 		t.Errorf("declined: %d %v", status, body)
 	}
-	if status, body = send(t, s, http.MethodPost, path, "", form(stripetest.MethodRequiresAction)); body["status"] != "requires_action" {
+	if status, body = send(t, s, http.MethodPost, path, "", form(stripetest.CardRequiresAction)); body["status"] != "requires_action" {
 		t.Errorf("action: %d %v", status, body)
 	}
-	if status, body = send(t, s, http.MethodPost, path, "", form(stripetest.MethodGood)); body["status"] != "requires_capture" {
+	if status, body = send(t, s, http.MethodPost, path, "", form(stripetest.CardGood)); body["status"] != "requires_capture" {
 		t.Errorf("good: %d %v", status, body)
 	}
-	wrong := url.Values{"client_secret": {"pi_secret"}, "payment_method": {stripetest.MethodGood}}
+	wrong := url.Values{"client_secret": {"pi_secret"}, "payment_method": {stripetest.CardGood}}
 	if status, _ = send(t, s, http.MethodPost, path, "", wrong); status != http.StatusBadRequest {
 		t.Errorf("wrong secret: %d", status)
 	}
