@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"holdfast/scripts/internal/localrun"
@@ -18,6 +20,8 @@ const (
 	// demoWaitMax bounds each wait of the demo for something that must come.
 	demoWaitMax = time.Minute
 	demoPoll    = 100 * time.Millisecond
+	// demoCurrency is the currency of every flight's price.
+	demoCurrency = "USD"
 )
 
 // story is the demo while it is told.
@@ -58,11 +62,14 @@ func (s *story) tell(ctx context.Context) error {
 		return err
 	}
 	s.say("loaded %d flights of 2013-01-01 from New York", loaded)
-	small, next := twoSmallest(all)
+	small, next, third := smallest(all)
 	if err := s.lastSeat(ctx, small); err != nil {
 		return err
 	}
 	if err := s.leftToExpire(ctx, next); err != nil {
+		return err
+	}
+	if err := s.payments(ctx, third, next); err != nil {
 		return err
 	}
 	if err := s.eventsArrive(ctx); err != nil {
@@ -71,21 +78,11 @@ func (s *story) tell(ctx context.Context) error {
 	return s.closeBooks(ctx)
 }
 
-// twoSmallest returns the two flights with the fewest seats.
-func twoSmallest(all []flights.Flight) (smallest, next flights.Flight) {
-	smallest, next = all[0], all[1]
-	if next.Capacity < smallest.Capacity {
-		smallest, next = next, smallest
-	}
-	for _, flight := range all[2:] {
-		switch {
-		case flight.Capacity < smallest.Capacity:
-			smallest, next = flight, smallest
-		case flight.Capacity < next.Capacity:
-			next = flight
-		}
-	}
-	return smallest, next
+// smallest returns the three flights with the fewest seats.
+func smallest(all []flights.Flight) (first, second, third flights.Flight) {
+	bySeats := slices.Clone(all)
+	slices.SortStableFunc(bySeats, func(a, b flights.Flight) int { return cmp.Compare(a.Capacity, b.Capacity) })
+	return bySeats[0], bySeats[1], bySeats[2]
 }
 
 func (s *story) say(format string, arguments ...any) {
@@ -148,7 +145,8 @@ func (s *story) eventsArrive(ctx context.Context) error {
 	return nil
 }
 
-// closeBooks audits the whole table. Its line is the last one.
+// closeBooks audits the whole table, and compares its money with the provider's own books.
+// Its line is the last one.
 func (s *story) closeBooks(ctx context.Context) error {
 	report, err := s.system.Audit(ctx)
 	if err != nil {
@@ -157,10 +155,24 @@ func (s *story) closeBooks(ctx context.Context) error {
 	for _, violation := range report.Violations {
 		s.say("%s", violation)
 	}
-	s.say("books balance: slots=%d holds=%d events=%d violations=%d",
-		report.Slots, report.Holds, report.Events, len(report.Violations))
-	if len(report.Violations) > 0 {
-		return fmt.Errorf("the books do not balance: %d violations", len(report.Violations))
+	money := report.Money[demoCurrency]
+	captured, refunded := s.providerBooks()
+	if captured != money.Captured || refunded != money.Refunded || len(report.Money) != 1 {
+		return fmt.Errorf("the provider has captured %d and refunded %d %s, the table says %+v", captured, refunded, demoCurrency, report.Money)
+	}
+	s.say("the provider's own books say the same of the money, in cents of %s", demoCurrency)
+	s.say("books balance: slots=%d holds=%d reservations=%d events=%d money: captured=%d refunded=%d owed=%d violations=%d",
+		report.Slots, report.Holds, report.Reservations, report.Events, money.Captured, money.Refunded, money.Owed, len(report.Violations))
+	if len(report.Violations) > 0 || money.Owed != 0 {
+		return fmt.Errorf("the books do not balance: %d violations, %d owed", len(report.Violations), money.Owed)
 	}
 	return nil
+}
+
+// providerBooks is what the provider has taken and given back, by its own account.
+func (s *story) providerBooks() (captured, refunded int64) {
+	for _, book := range s.system.Payments.Bank().Books() {
+		captured, refunded = captured+book.CapturedMinor, refunded+book.RefundedMinor
+	}
+	return captured, refunded
 }
