@@ -33,13 +33,21 @@ func TestCaseL1_EveryRouteEveryCaller(t *testing.T) {
 		"GET /v1/holds/{hold_id}":          {200, 404, 200, 403, 200, 403, 401, 403},
 		"POST /v1/holds/{hold_id}/confirm": {403, 403, 200, 403, 403, 403, 401, 403},
 		"POST /v1/holds/{hold_id}/cancel":  {200, 404, 403, 403, 403, 403, 401, 403},
+		"POST /v1/holds/{hold_id}/payment": {202, 404, 403, 403, 403, 403, 401, 403},
 		"GET /v1/slots/{slot_id}":          {403, 403, 403, 200, 200, 403, 401, 403},
 		"PUT /v1/slots/{slot_id}":          {403, 403, 403, 200, 403, 403, 401, 403},
 		"PATCH /v1/slots/{slot_id}":        {403, 403, 403, 200, 403, 403, 401, 403},
+
+		"GET /v1/reservations/{reservation_id}":                  {200, 404, 200, 403, 200, 403, 401, 403},
+		"POST /v1/reservations/{reservation_id}/payment-session": {200, 404, 403, 403, 403, 403, 401, 403},
+		"POST /v1/reservations/{reservation_id}/cancel":          {200, 404, 403, 403, 200, 403, 401, 403},
+		"POST /v1/reservations/{reservation_id}/delivery":        {403, 403, 200, 403, 403, 403, 401, 403},
 	}
+	const deliveryPath = "/v1/reservations/{reservation_id}/delivery"
 	bodies := map[string]string{
-		"PUT":   `{"resource_type":"flight","resource_id":"KE0901","capacity":9,"unit_amount":1,"currency":"KRW","open":false}`,
-		"PATCH": `{"open":false}`,
+		"PUT /v1/slots/{slot_id}":   `{"resource_type":"flight","resource_id":"KE0901","capacity":9,"unit_amount":1,"currency":"KRW","open":false}`,
+		"PATCH /v1/slots/{slot_id}": `{"open":false}`,
+		"POST " + deliveryPath:      `{"delivered":true}`,
 	}
 	for _, route := range topology.Routes() {
 		if !strings.Contains(route.Path, "{") {
@@ -52,16 +60,28 @@ func TestCaseL1_EveryRouteEveryCaller(t *testing.T) {
 		}
 		for i, caller := range callers {
 			slot := fmt.Sprintf("slot-%d-%d", len(f.slots), i)
-			f.define(slot, 5)
-			hold := f.mustHold(owner("U"), slot, 1)
-			before := f.get("/v1/holds/"+hold, "", owner("U")).body + f.get("/v1/slots/"+slot, "", catalog()).body
-			path := strings.NewReplacer("{hold_id}", hold, "{slot_id}", slot).Replace(route.Path)
-			a := f.do(call{method: route.Method, path: path, claims: caller.claims, headers: f.key(), body: bodies[route.Method]})
+			f.define(slot, 5, `"policy":{"delivery":"event"}`)
+			hold, reservation := f.mustHold(owner("U"), slot, 1), ""
+			if strings.Contains(route.Path, "{reservation_id}") {
+				reservation = f.mustPay(owner("U"), hold)
+			}
+			if route.Path == deliveryPath {
+				f.sell(reservation)
+			}
+			state := func() string {
+				text := f.get("/v1/holds/"+hold, "", owner("U")).body + f.get("/v1/slots/"+slot, "", catalog()).body
+				if reservation != "" {
+					text += f.get("/v1/reservations/"+reservation, "", owner("U")).body
+				}
+				return text
+			}
+			before := state()
+			path := strings.NewReplacer("{hold_id}", hold, "{slot_id}", slot, "{reservation_id}", reservation).Replace(route.Path)
+			a := f.do(call{method: route.Method, path: path, claims: caller.claims, headers: f.key(), body: bodies[route.Method+" "+route.Path]})
 			if a.status != statuses[i] {
 				t.Errorf("%s %s by %s: status %d, want %d: %s", route.Method, route.Path, caller.name, a.status, statuses[i], a.body)
 			}
-			after := f.get("/v1/holds/"+hold, "", owner("U")).body + f.get("/v1/slots/"+slot, "", catalog()).body
-			if a.status >= 400 && before != after {
+			if a.status >= 400 && before != state() {
 				t.Errorf("%s %s by %s: a refusal changed something", route.Method, route.Path, caller.name)
 			}
 		}
@@ -74,18 +94,29 @@ func TestP11_ForeignIsUnknown(t *testing.T) {
 	f := newFixture(t)
 	f.define("seat", 5)
 	hold := f.mustHold(owner("U"), "seat", 1)
+	reservation := f.mustPay(owner("U"), hold)
 	unknown := strings.Repeat("0", len(hold)-5)
-	for _, c := range []call{
-		{method: http.MethodGet, path: "/v1/holds/%s"},
-		{method: http.MethodPost, path: "/v1/holds/%s/cancel"},
+	holds, reservations := []string{hold, "hold_" + unknown, "anything-else"}, []string{reservation, "rsv_" + unknown, hold}
+	for _, foreign := range []struct {
+		call
+		ids  []string
+		code string
+	}{
+		{call{method: http.MethodGet, path: "/v1/holds/%s"}, holds, "hold_not_found"},
+		{call{method: http.MethodPost, path: "/v1/holds/%s/cancel"}, holds, "hold_not_found"},
+		{call{method: http.MethodPost, path: "/v1/holds/%s/payment"}, holds, "hold_not_found"},
+		{call{method: http.MethodGet, path: "/v1/reservations/%s"}, reservations, "reservation_not_found"},
+		{call{method: http.MethodPost, path: "/v1/reservations/%s/cancel"}, reservations, "reservation_not_found"},
+		{call{method: http.MethodPost, path: "/v1/reservations/%s/payment-session"}, reservations, "reservation_not_found"},
 	} {
+		c := foreign.call
 		c.claims, c.headers = owner("V"), f.key()
 		answers := make([]answer, 0, 3)
-		for _, id := range []string{hold, "hold_" + unknown, "anything-else"} {
+		for _, id := range foreign.ids {
 			asked := c
 			asked.path = fmt.Sprintf(c.path, id)
 			a := f.do(asked)
-			a.wantProblem(http.StatusNotFound, "hold_not_found")
+			a.wantProblem(http.StatusNotFound, foreign.code)
 			answers = append(answers, a)
 		}
 		for _, a := range answers[1:] {
@@ -99,6 +130,11 @@ func TestP11_ForeignIsUnknown(t *testing.T) {
 	}
 	missing := f.post("/v1/holds/anything-else/confirm", "", service(), f.key())
 	missing.wantProblem(http.StatusNotFound, "hold_not_found")
+	missing = f.post("/v1/reservations/anything-else/delivery", `{"delivered":true}`, service(), f.key())
+	missing.wantProblem(http.StatusNotFound, "reservation_not_found")
+	if listed := f.get("/v1/reservations", "", owner("V")).members("reservations", "reservation_id"); len(listed) != 0 {
+		t.Errorf("V lists %v", listed)
+	}
 }
 
 // Case L1, P11: how long an answer takes tells nothing either, because a foreign hold and
@@ -109,27 +145,34 @@ func TestP11_ForeignAndUnknownCostTheSame(t *testing.T) {
 	f := newFixtureOn(t, store)
 	f.define("seat", 5)
 	hold := f.mustHold(owner("U"), "seat", 1)
-	unknown := "hold_" + strings.Repeat("0", len(hold)-len("hold_"))
-	for _, c := range []call{
-		{method: http.MethodGet, path: "/v1/holds/%s"},
-		{method: http.MethodPost, path: "/v1/holds/%s/cancel"},
+	reservation := f.mustPay(owner("U"), hold)
+	unknown := strings.Repeat("0", len(hold)-len("hold_"))
+	holds, reservations := []string{hold, "hold_" + unknown}, []string{reservation, "rsv_" + unknown}
+	for _, c := range []struct {
+		call
+		ids []string
+	}{
+		{call{method: http.MethodGet, path: "/v1/holds/%s"}, holds},
+		{call{method: http.MethodPost, path: "/v1/holds/%s/cancel"}, holds},
+		{call{method: http.MethodPost, path: "/v1/holds/%s/payment"}, holds},
+		{call{method: http.MethodGet, path: "/v1/reservations/%s"}, reservations},
 	} {
 		var calls [][]string
-		for _, id := range []string{hold, unknown} {
-			asked := c
+		for _, id := range c.ids {
+			asked := c.call
 			asked.path, asked.claims, asked.headers = fmt.Sprintf(c.path, id), owner("V"), f.key()
 			store.names = nil
-			f.do(asked).wantProblem(http.StatusNotFound, "hold_not_found")
+			f.do(asked).want(http.StatusNotFound)
 			calls = append(calls, store.names)
 		}
 		if len(calls[0]) == 0 || !slices.Equal(calls[0], calls[1]) {
-			t.Errorf("%s %s: a foreign hold causes %v, an unknown one %v", c.method, c.path, calls[0], calls[1])
+			t.Errorf("%s %s: a foreign id causes %v, an unknown one %v", c.method, c.path, calls[0], calls[1])
 		}
 	}
 }
 
-// notedCalls notes which methods of the store are called that a request about one hold
-// could call.
+// notedCalls notes which methods of the store are called that a request about one
+// hold or reservation could call.
 type notedCalls struct {
 	ledger.Store
 	names []string
@@ -143,6 +186,21 @@ func (s *notedCalls) Commit(ctx context.Context, c ledger.Change) error {
 func (s *notedCalls) Hold(ctx context.Context, id ledger.HoldID) (ledger.Hold, error) {
 	s.names = append(s.names, "Hold")
 	return s.Store.Hold(ctx, id)
+}
+
+func (s *notedCalls) Reservation(ctx context.Context, id ledger.ReservationID) (ledger.Reservation, error) {
+	s.names = append(s.names, "Reservation")
+	return s.Store.Reservation(ctx, id)
+}
+
+func (s *notedCalls) ReservationEvents(ctx context.Context, id ledger.ReservationID) ([]ledger.Event, error) {
+	s.names = append(s.names, "ReservationEvents")
+	return s.Store.ReservationEvents(ctx, id)
+}
+
+func (s *notedCalls) Claimed(ctx context.Context, kind ledger.UniquenessKind, value string) (ledger.Uniqueness, bool, error) {
+	s.names = append(s.names, "Claimed")
+	return s.Store.Claimed(ctx, kind, value)
 }
 
 func (s *notedCalls) HoldsOfOwner(ctx context.Context, owner ledger.OwnerID, page ledger.Page) ([]ledger.Hold, ledger.Cursor, error) {

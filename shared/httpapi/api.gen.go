@@ -6,27 +6,40 @@
 package httpapi
 
 import (
-	"bytes"
-	"compress/flate"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"path"
-	"strings"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/oapi-codegen/runtime"
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for Delivery.
+const (
+	DeliveryEvent Delivery = "event"
+	DeliveryNone  Delivery = "none"
+)
+
+// Valid indicates whether the value is a known member of the Delivery enum.
+func (e Delivery) Valid() bool {
+	switch e {
+	case DeliveryEvent:
+		return true
+	case DeliveryNone:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HoldStatus.
 const (
-	HoldStatusCANCELED  HoldStatus = "CANCELED"
-	HoldStatusCONFIRMED HoldStatus = "CONFIRMED"
-	HoldStatusEXPIRED   HoldStatus = "EXPIRED"
-	HoldStatusHELD      HoldStatus = "HELD"
+	HoldStatusCANCELED        HoldStatus = "CANCELED"
+	HoldStatusCONFIRMED       HoldStatus = "CONFIRMED"
+	HoldStatusEXPIRED         HoldStatus = "EXPIRED"
+	HoldStatusHELD            HoldStatus = "HELD"
+	HoldStatusPAYMENTCHECKING HoldStatus = "PAYMENT_CHECKING"
+	HoldStatusRETURNED        HoldStatus = "RETURNED"
 )
 
 // Valid indicates whether the value is a known member of the HoldStatus enum.
@@ -40,6 +53,49 @@ func (e HoldStatus) Valid() bool {
 		return true
 	case HoldStatusHELD:
 		return true
+	case HoldStatusPAYMENTCHECKING:
+		return true
+	case HoldStatusRETURNED:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for LatePayment.
+const (
+	LatePaymentReacquire LatePayment = "reacquire"
+	LatePaymentRefund    LatePayment = "refund"
+	LatePaymentReview    LatePayment = "review"
+)
+
+// Valid indicates whether the value is a known member of the LatePayment enum.
+func (e LatePayment) Valid() bool {
+	switch e {
+	case LatePaymentReacquire:
+		return true
+	case LatePaymentRefund:
+		return true
+	case LatePaymentReview:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OnDecline.
+const (
+	OnDeclineKeep    OnDecline = "keep"
+	OnDeclineRelease OnDecline = "release"
+)
+
+// Valid indicates whether the value is a known member of the OnDecline enum.
+func (e OnDecline) Valid() bool {
+	switch e {
+	case OnDeclineKeep:
+		return true
+	case OnDeclineRelease:
+		return true
 	default:
 		return false
 	}
@@ -47,33 +103,43 @@ func (e HoldStatus) Valid() bool {
 
 // Defines values for ProblemCode.
 const (
-	ProblemCodeBodyTooLarge          ProblemCode = "body_too_large"
-	ProblemCodeBusy                  ProblemCode = "busy"
-	ProblemCodeCapacityInUse         ProblemCode = "capacity_in_use"
-	ProblemCodeForbidden             ProblemCode = "forbidden"
-	ProblemCodeHoldNotActive         ProblemCode = "hold_not_active"
-	ProblemCodeHoldNotFound          ProblemCode = "hold_not_found"
-	ProblemCodeIdempotencyKeyMissing ProblemCode = "idempotency_key_missing"
-	ProblemCodeIdempotencyKeyReused  ProblemCode = "idempotency_key_reused"
-	ProblemCodeInsufficientStock     ProblemCode = "insufficient_stock"
-	ProblemCodeInternal              ProblemCode = "internal"
-	ProblemCodeInvalidRequest        ProblemCode = "invalid_request"
-	ProblemCodeOutcomeUnknown        ProblemCode = "outcome_unknown"
-	ProblemCodePaymentReferenceUsed  ProblemCode = "payment_reference_used"
-	ProblemCodePriceChanged          ProblemCode = "price_changed"
-	ProblemCodeQuantityOverLimit     ProblemCode = "quantity_over_limit"
-	ProblemCodeRouteNotFound         ProblemCode = "route_not_found"
-	ProblemCodeSlotClosed            ProblemCode = "slot_closed"
-	ProblemCodeSlotFixed             ProblemCode = "slot_fixed"
-	ProblemCodeSlotNotFound          ProblemCode = "slot_not_found"
-	ProblemCodeUnauthenticated       ProblemCode = "unauthenticated"
-	ProblemCodeUnavailable           ProblemCode = "unavailable"
-	ProblemCodeUnsupportedMediaType  ProblemCode = "unsupported_media_type"
+	ProblemCodeAlreadyUsed                ProblemCode = "already_used"
+	ProblemCodeBodyTooLarge               ProblemCode = "body_too_large"
+	ProblemCodeBusy                       ProblemCode = "busy"
+	ProblemCodeCapacityInUse              ProblemCode = "capacity_in_use"
+	ProblemCodeForbidden                  ProblemCode = "forbidden"
+	ProblemCodeHoldNotActive              ProblemCode = "hold_not_active"
+	ProblemCodeHoldNotFound               ProblemCode = "hold_not_found"
+	ProblemCodeIdempotencyInProgress      ProblemCode = "idempotency_in_progress"
+	ProblemCodeIdempotencyKeyMissing      ProblemCode = "idempotency_key_missing"
+	ProblemCodeIdempotencyKeyReused       ProblemCode = "idempotency_key_reused"
+	ProblemCodeInsufficientStock          ProblemCode = "insufficient_stock"
+	ProblemCodeInternal                   ProblemCode = "internal"
+	ProblemCodeInvalidRequest             ProblemCode = "invalid_request"
+	ProblemCodeOutcomeUnknown             ProblemCode = "outcome_unknown"
+	ProblemCodePaymentInProgress          ProblemCode = "payment_in_progress"
+	ProblemCodePaymentProviderUnavailable ProblemCode = "payment_provider_unavailable"
+	ProblemCodePaymentReferenceUsed       ProblemCode = "payment_reference_used"
+	ProblemCodePriceChanged               ProblemCode = "price_changed"
+	ProblemCodeQuantityOverLimit          ProblemCode = "quantity_over_limit"
+	ProblemCodeReservationNotActive       ProblemCode = "reservation_not_active"
+	ProblemCodeReservationNotFound        ProblemCode = "reservation_not_found"
+	ProblemCodeReturnOverSale             ProblemCode = "return_over_sale"
+	ProblemCodeRouteNotFound              ProblemCode = "route_not_found"
+	ProblemCodeSlotClosed                 ProblemCode = "slot_closed"
+	ProblemCodeSlotFixed                  ProblemCode = "slot_fixed"
+	ProblemCodeSlotNotFound               ProblemCode = "slot_not_found"
+	ProblemCodeTooLateToCancel            ProblemCode = "too_late_to_cancel"
+	ProblemCodeUnauthenticated            ProblemCode = "unauthenticated"
+	ProblemCodeUnavailable                ProblemCode = "unavailable"
+	ProblemCodeUnsupportedMediaType       ProblemCode = "unsupported_media_type"
 )
 
 // Valid indicates whether the value is a known member of the ProblemCode enum.
 func (e ProblemCode) Valid() bool {
 	switch e {
+	case ProblemCodeAlreadyUsed:
+		return true
 	case ProblemCodeBodyTooLarge:
 		return true
 	case ProblemCodeBusy:
@@ -85,6 +151,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeHoldNotActive:
 		return true
 	case ProblemCodeHoldNotFound:
+		return true
+	case ProblemCodeIdempotencyInProgress:
 		return true
 	case ProblemCodeIdempotencyKeyMissing:
 		return true
@@ -98,11 +166,21 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeOutcomeUnknown:
 		return true
+	case ProblemCodePaymentInProgress:
+		return true
+	case ProblemCodePaymentProviderUnavailable:
+		return true
 	case ProblemCodePaymentReferenceUsed:
 		return true
 	case ProblemCodePriceChanged:
 		return true
 	case ProblemCodeQuantityOverLimit:
+		return true
+	case ProblemCodeReservationNotActive:
+		return true
+	case ProblemCodeReservationNotFound:
+		return true
+	case ProblemCodeReturnOverSale:
 		return true
 	case ProblemCodeRouteNotFound:
 		return true
@@ -112,11 +190,196 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeSlotNotFound:
 		return true
+	case ProblemCodeTooLateToCancel:
+		return true
 	case ProblemCodeUnauthenticated:
 		return true
 	case ProblemCodeUnavailable:
 		return true
 	case ProblemCodeUnsupportedMediaType:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RefundState.
+const (
+	RefundStateDone   RefundState = "done"
+	RefundStateFailed RefundState = "failed"
+	RefundStateOwed   RefundState = "owed"
+)
+
+// Valid indicates whether the value is a known member of the RefundState enum.
+func (e RefundState) Valid() bool {
+	switch e {
+	case RefundStateDone:
+		return true
+	case RefundStateFailed:
+		return true
+	case RefundStateOwed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReservationMoney.
+const (
+	ReservationMoneyAuthorized      ReservationMoney = "authorized"
+	ReservationMoneyCaptured        ReservationMoney = "captured"
+	ReservationMoneyChecking        ReservationMoney = "checking"
+	ReservationMoneyExpected        ReservationMoney = "expected"
+	ReservationMoneyNone            ReservationMoney = "none"
+	ReservationMoneyRefundNeedsHelp ReservationMoney = "refund_needs_help"
+	ReservationMoneyRefundOnItsWay  ReservationMoney = "refund_on_its_way"
+	ReservationMoneyRefunded        ReservationMoney = "refunded"
+)
+
+// Valid indicates whether the value is a known member of the ReservationMoney enum.
+func (e ReservationMoney) Valid() bool {
+	switch e {
+	case ReservationMoneyAuthorized:
+		return true
+	case ReservationMoneyCaptured:
+		return true
+	case ReservationMoneyChecking:
+		return true
+	case ReservationMoneyExpected:
+		return true
+	case ReservationMoneyNone:
+		return true
+	case ReservationMoneyRefundNeedsHelp:
+		return true
+	case ReservationMoneyRefundOnItsWay:
+		return true
+	case ReservationMoneyRefunded:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReservationReason.
+const (
+	ReservationReasonAuthorizationLost ReservationReason = "authorization_lost"
+	ReservationReasonDeclined          ReservationReason = "declined"
+	ReservationReasonDeliveryFailed    ReservationReason = "delivery_failed"
+	ReservationReasonExpired           ReservationReason = "expired"
+	ReservationReasonHoldCanceled      ReservationReason = "hold_canceled"
+	ReservationReasonLate              ReservationReason = "late"
+	ReservationReasonOperatorCanceled  ReservationReason = "operator_canceled"
+	ReservationReasonOwnerCanceled     ReservationReason = "owner_canceled"
+	ReservationReasonPaymentMismatch   ReservationReason = "payment_mismatch"
+	ReservationReasonPaymentRefused    ReservationReason = "payment_refused"
+	ReservationReasonPaymentUnknown    ReservationReason = "payment_unknown"
+	ReservationReasonReturned          ReservationReason = "returned"
+	ReservationReasonSoldOut           ReservationReason = "sold_out"
+	ReservationReasonSurplus           ReservationReason = "surplus"
+)
+
+// Valid indicates whether the value is a known member of the ReservationReason enum.
+func (e ReservationReason) Valid() bool {
+	switch e {
+	case ReservationReasonAuthorizationLost:
+		return true
+	case ReservationReasonDeclined:
+		return true
+	case ReservationReasonDeliveryFailed:
+		return true
+	case ReservationReasonExpired:
+		return true
+	case ReservationReasonHoldCanceled:
+		return true
+	case ReservationReasonLate:
+		return true
+	case ReservationReasonOperatorCanceled:
+		return true
+	case ReservationReasonOwnerCanceled:
+		return true
+	case ReservationReasonPaymentMismatch:
+		return true
+	case ReservationReasonPaymentRefused:
+		return true
+	case ReservationReasonPaymentUnknown:
+		return true
+	case ReservationReasonReturned:
+		return true
+	case ReservationReasonSoldOut:
+		return true
+	case ReservationReasonSurplus:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReservationStatus.
+const (
+	ReservationStatusAUTHORIZED     ReservationStatus = "AUTHORIZED"
+	ReservationStatusCANCELED       ReservationStatus = "CANCELED"
+	ReservationStatusCAPTURED       ReservationStatus = "CAPTURED"
+	ReservationStatusCOMPENSATING   ReservationStatus = "COMPENSATING"
+	ReservationStatusCOMPLETED      ReservationStatus = "COMPLETED"
+	ReservationStatusCONFIRMED      ReservationStatus = "CONFIRMED"
+	ReservationStatusPAYMENTPENDING ReservationStatus = "PAYMENT_PENDING"
+	ReservationStatusREFUNDED       ReservationStatus = "REFUNDED"
+	ReservationStatusREFUNDREQUIRED ReservationStatus = "REFUND_REQUIRED"
+	ReservationStatusREVIEW         ReservationStatus = "REVIEW"
+)
+
+// Valid indicates whether the value is a known member of the ReservationStatus enum.
+func (e ReservationStatus) Valid() bool {
+	switch e {
+	case ReservationStatusAUTHORIZED:
+		return true
+	case ReservationStatusCANCELED:
+		return true
+	case ReservationStatusCAPTURED:
+		return true
+	case ReservationStatusCOMPENSATING:
+		return true
+	case ReservationStatusCOMPLETED:
+		return true
+	case ReservationStatusCONFIRMED:
+		return true
+	case ReservationStatusPAYMENTPENDING:
+		return true
+	case ReservationStatusREFUNDED:
+		return true
+	case ReservationStatusREFUNDREQUIRED:
+		return true
+	case ReservationStatusREVIEW:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReservationStock.
+const (
+	ReservationStockChecking       ReservationStock = "checking"
+	ReservationStockConfirmed      ReservationStock = "confirmed"
+	ReservationStockHeld           ReservationStock = "held"
+	ReservationStockPartlyReturned ReservationStock = "partly_returned"
+	ReservationStockReleased       ReservationStock = "released"
+	ReservationStockReturned       ReservationStock = "returned"
+)
+
+// Valid indicates whether the value is a known member of the ReservationStock enum.
+func (e ReservationStock) Valid() bool {
+	switch e {
+	case ReservationStockChecking:
+		return true
+	case ReservationStockConfirmed:
+		return true
+	case ReservationStockHeld:
+		return true
+	case ReservationStockPartlyReturned:
+		return true
+	case ReservationStockReleased:
+		return true
+	case ReservationStockReturned:
 		return true
 	default:
 		return false
@@ -230,6 +493,16 @@ type ConfirmRequest struct {
 // Example: KRW
 type Currency = string
 
+// Delivery How a paid reservation comes to its end: with `none`, paid is delivered; with `event`,
+// an external service delivers and says so. The default is `none`.
+type Delivery string
+
+// DeliveryRequest defines model for DeliveryRequest.
+type DeliveryRequest struct {
+	// Delivered Whether it was delivered. If not, the sale is taken back.
+	Delivered bool `json:"delivered"`
+}
+
 // Health defines model for Health.
 type Health struct {
 	Status string `json:"status"`
@@ -238,7 +511,7 @@ type Health struct {
 // Hold A promise to one owner. `expires_at` is what to show the buyer; from `release_at` on no
 // confirm succeeds. Count down from `server_time`, not from the device's clock.
 //
-// Example: {"created_at":"2026-11-30T12:00:00.000Z","expires_at":"2026-11-30T12:10:00.000Z","grace_seconds":120,"hold_id":"hold_0123456789abcdefghjkmnpqrs","lines":[{"amount":100000,"quantity":2,"slot_id":"KE0901-20261201-Y","unit_amount":50000}],"release_at":"2026-11-30T12:10:00.000Z","server_time":"2026-11-30T12:00:00.000Z","status":"HELD","total":{"amount":100000,"currency":"KRW"},"version":1}
+// Example: {"created_at":"2026-11-30T12:00:00.000Z","expires_at":"2026-11-30T12:10:00.000Z","grace_seconds":120,"hold_id":"hold_0123456789abcdefghjkmnpqrs","lines":[{"amount":100000,"cancel_until":"2026-12-01T09:30:00.000Z","quantity":2,"returned_quantity":0,"slot_id":"KE0901-20261201-Y","unit_amount":50000}],"payment_open":false,"release_at":"2026-11-30T12:10:00.000Z","server_time":"2026-11-30T12:00:00.000Z","status":"HELD","total":{"amount":100000,"currency":"KRW"},"version":1}
 type Hold struct {
 	// CreatedAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
 	//
@@ -253,16 +526,25 @@ type Hold struct {
 	// ExpiresAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
 	//
 	// Example: 2026-12-01T09:30:00.000Z
-	ExpiresAt        Timestamp  `json:"expires_at"`
-	GraceSeconds     Seconds    `json:"grace_seconds"`
-	HoldID           string     `json:"hold_id"`
-	Lines            []HoldLine `json:"lines"`
-	PaymentReference *string    `json:"payment_reference,omitempty"`
+	ExpiresAt    Timestamp  `json:"expires_at"`
+	GraceSeconds Seconds    `json:"grace_seconds"`
+	HoldID       string     `json:"hold_id"`
+	Lines        []HoldLine `json:"lines"`
+
+	// PaymentOpen Whether a payment attempt may still succeed. Until then only its reservation ends the hold.
+	PaymentOpen      bool    `json:"payment_open"`
+	PaymentReference *string `json:"payment_reference,omitempty"`
+
+	// Reacquires The hold in whose place this one was sold, because its payment came late. Missing on every other hold.
+	Reacquires *string `json:"reacquires,omitempty"`
 
 	// ReleaseAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
 	//
 	// Example: 2026-12-01T09:30:00.000Z
 	ReleaseAt Timestamp `json:"release_at"`
+
+	// ReservationID The payment that was started for the hold. Missing before.
+	ReservationID *string `json:"reservation_id,omitempty"`
 
 	// ServerTime RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
 	//
@@ -270,7 +552,9 @@ type Hold struct {
 	ServerTime Timestamp `json:"server_time"`
 
 	// Status HELD is promised until `release_at`; CONFIRMED is sold; CANCELED and EXPIRED are given
-	// back. A hold leaves HELD once and never goes back.
+	// back; RETURNED was sold and is given back whole. PAYMENT_CHECKING is over, and still
+	// kept while a payment for it may have succeeded. A hold leaves HELD once and never goes
+	// back.
 	Status HoldStatus `json:"status"`
 	Total  Money      `json:"total"`
 
@@ -283,10 +567,21 @@ type HoldLine struct {
 	// Amount `quantity` times `unit_amount`.
 	Amount int64 `json:"amount"`
 
+	// CancelUntil RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	CancelUntil *Timestamp `json:"cancel_until,omitempty"`
+
+	// GrantToSlotID The slot whose stock grows by `quantity` once the hold is paid. Missing for none.
+	GrantToSlotID *string `json:"grant_to_slot_id,omitempty"`
+
 	// Quantity How many units.
 	//
 	// Example: 2
 	Quantity Quantity `json:"quantity"`
+
+	// ReturnedQuantity How many of `quantity` were given back after the sale.
+	ReturnedQuantity int64 `json:"returned_quantity"`
 
 	// SlotID A name of the catalogue's own.
 	SlotID Name `json:"slot_id"`
@@ -344,8 +639,15 @@ type HoldRequestLine struct {
 }
 
 // HoldStatus HELD is promised until `release_at`; CONFIRMED is sold; CANCELED and EXPIRED are given
-// back. A hold leaves HELD once and never goes back.
+// back; RETURNED was sold and is given back whole. PAYMENT_CHECKING is over, and still
+// kept while a payment for it may have succeeded. A hold leaves HELD once and never goes
+// back.
 type HoldStatus string
+
+// LatePayment What happens to money that arrives after the hold was over: `reacquire` sells the units
+// after all if they are still there; `review` leaves it to a person; `refund` gives the
+// money back. The default is `reacquire`.
+type LatePayment string
 
 // Money defines model for Money.
 type Money struct {
@@ -361,22 +663,138 @@ type Money struct {
 // Name A name of the catalogue's own.
 type Name = string
 
+// OnDecline What a declined payment does to the hold: `release` gives it back at once; `keep` keeps
+// it for its time, so that the buyer can try again. The default is `release`.
+type OnDecline string
+
+// PaymentRequest defines model for PaymentRequest.
+type PaymentRequest = map[string]interface{}
+
+// PaymentSession The reservation, with the secret of its open attempt. The secret is in no other answer.
+type PaymentSession struct {
+	Amount Money `json:"amount"`
+
+	// Attempts How many payment attempts there were. The last one has this number.
+	Attempts int32 `json:"attempts"`
+
+	// CapturedAmount All money that was taken, refunded or not.
+	CapturedAmount int64 `json:"captured_amount"`
+
+	// ClientSecret The provider's secret for the buyer's device. Missing while the provider has not answered.
+	ClientSecret *string `json:"client_secret,omitempty"`
+
+	// CreatedAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	CreatedAt Timestamp `json:"created_at"`
+
+	// HoldID What is paid for.
+	HoldID string `json:"hold_id"`
+
+	// Message What happened to the units and to the money, in words for the buyer.
+	Message string `json:"message"`
+
+	// Money What happened to the money: `none` was or will be taken; `expected` from the buyer;
+	// `checking` whether it was paid; `authorized` is reserved and not taken; `captured` is
+	// taken; `refund_on_its_way` is owed back, and `refunded` is all given back;
+	// `refund_needs_help` must be given back by a person.
+	Money ReservationMoney `json:"money"`
+
+	// OwedAmount What of it is still to be given back.
+	OwedAmount int64 `json:"owed_amount"`
+
+	// Reason Why a reservation is not simply paid. It never changes its name.
+	Reason *ReservationReason `json:"reason,omitempty"`
+
+	// RefundedAmount What of it was given back.
+	RefundedAmount int64 `json:"refunded_amount"`
+
+	// Refunds In the order in which they were owed.
+	Refunds       []Refund `json:"refunds"`
+	ReservationID string   `json:"reservation_id"`
+
+	// ServerTime RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	ServerTime Timestamp `json:"server_time"`
+
+	// SoldHoldID The hold that was sold: `hold_id`, or the one that a late payment made in its
+	// place. Missing while nothing is sold.
+	SoldHoldID *string `json:"sold_hold_id,omitempty"`
+
+	// Status PAYMENT_PENDING waits for the buyer. AUTHORIZED has the money reserved; CONFIRMED has
+	// sold the hold; CAPTURED has taken the money; COMPLETED is delivered. COMPENSATING is
+	// being taken back; CANCELED ended without money; REFUNDED ended with all money given
+	// back. REFUND_REQUIRED owes money that a person must give back. REVIEW waits for a
+	// person's decision.
+	Status ReservationStatus `json:"status"`
+
+	// StatusURL The path of this reservation.
+	StatusURL string `json:"status_url"`
+
+	// Stock What happened to the units: `held` for the buyer, `confirmed` as sold, `released` for
+	// others, `returned` whole or `partly_returned` after the sale. `checking`: whether the
+	// buyer has them is not known yet.
+	Stock ReservationStock `json:"stock"`
+
+	// UpdatedAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	UpdatedAt Timestamp `json:"updated_at"`
+
+	// Version Counts the changes of the reservation, from 1.
+	Version int64 `json:"version"`
+}
+
 // Policy defines model for Policy.
 type Policy struct {
-	GraceSeconds   Seconds `json:"grace_seconds"`
+	CancelUntilSeconds int64 `json:"cancel_until_seconds"`
+
+	// Delivery How a paid reservation comes to its end: with `none`, paid is delivered; with `event`,
+	// an external service delivers and says so. The default is `none`.
+	Delivery     Delivery `json:"delivery"`
+	GraceSeconds Seconds  `json:"grace_seconds"`
+
+	// GrantToSlotID Missing when a sale grants nothing.
+	GrantToSlotID  *string `json:"grant_to_slot_id,omitempty"`
 	HoldMaxSeconds Seconds `json:"hold_max_seconds"`
 	HoldSeconds    Seconds `json:"hold_seconds"`
+
+	// LatePayment What happens to money that arrives after the hold was over: `reacquire` sells the units
+	// after all if they are still there; `review` leaves it to a person; `refund` gives the
+	// money back. The default is `reacquire`.
+	LatePayment           LatePayment `json:"late_payment"`
+	LatePaymentByProvider bool        `json:"late_payment_by_provider"`
+
+	// OnDecline What a declined payment does to the hold: `release` gives it back at once; `keep` keeps
+	// it for its time, so that the buyer can try again. The default is `release`.
+	OnDecline OnDecline `json:"on_decline"`
 
 	// QuantityMaxPerHold How many units.
 	//
 	// Example: 2
 	QuantityMaxPerHold Quantity `json:"quantity_max_per_hold"`
+	Restock            bool     `json:"restock"`
+	UnknownMaxSeconds  Seconds  `json:"unknown_max_seconds"`
 }
 
 // PolicyChoice How the slot is promised. What is left out has its default, or in a PATCH stays as it is.
 type PolicyChoice struct {
+	// CancelUntilSeconds How long before `starts_at` an owner can give back a sold unit for the last time. It
+	// means nothing for a slot without a start.
+	CancelUntilSeconds *int64 `json:"cancel_until_seconds,omitempty"`
+
+	// Delivery How a paid reservation comes to its end: with `none`, paid is delivered; with `event`,
+	// an external service delivers and says so. The default is `none`.
+	Delivery *Delivery `json:"delivery,omitempty"`
+
 	// GraceSeconds How much longer a started payment may take.
 	GraceSeconds *int64 `json:"grace_seconds,omitempty"`
+
+	// GrantToSlotID The slot whose stock grows by what is sold here, once it is paid: for example the
+	// buyer's balance of an item. The text `{owner}` in it stands for the buyer. Empty
+	// for none, which is the default.
+	GrantToSlotID *string `json:"grant_to_slot_id,omitempty"`
 
 	// HoldMaxSeconds The longest total life of a hold. The default is 3600, or `hold_seconds` if that is longer.
 	HoldMaxSeconds *int64 `json:"hold_max_seconds,omitempty"`
@@ -384,8 +802,28 @@ type PolicyChoice struct {
 	// HoldSeconds How long a hold lives.
 	HoldSeconds *int64 `json:"hold_seconds,omitempty"`
 
+	// LatePayment What happens to money that arrives after the hold was over: `reacquire` sells the units
+	// after all if they are still there; `review` leaves it to a person; `refund` gives the
+	// money back. The default is `reacquire`.
+	LatePayment *LatePayment `json:"late_payment,omitempty"`
+
+	// LatePaymentByProvider Whether the provider's time turns `refund` into `reacquire`: the money was there in
+	// time, and only the news was late.
+	LatePaymentByProvider *bool `json:"late_payment_by_provider,omitempty"`
+
+	// OnDecline What a declined payment does to the hold: `release` gives it back at once; `keep` keeps
+	// it for its time, so that the buyer can try again. The default is `release`.
+	OnDecline *OnDecline `json:"on_decline,omitempty"`
+
 	// QuantityMaxPerHold The most units that one hold may take.
 	QuantityMaxPerHold *int64 `json:"quantity_max_per_hold,omitempty"`
+
+	// Restock Whether a unit that is given back after the sale is sold again.
+	Restock *bool `json:"restock,omitempty"`
+
+	// UnknownMaxSeconds How long after `release_at` a hold is kept for a payment of which nobody knows how
+	// it stands. Then it is released, and money that still comes is given back.
+	UnknownMaxSeconds *int64 `json:"unknown_max_seconds,omitempty"`
 }
 
 // Problem RFC 9457. `code` never changes its name; `detail` is for people.
@@ -462,14 +900,154 @@ type ProblemSlot struct {
 // Example: 2
 type Quantity = int64
 
+// Refund defines model for Refund.
+type Refund struct {
+	Amount int64 `json:"amount"`
+
+	// Reason Why a reservation is not simply paid. It never changes its name.
+	Reason ReservationReason `json:"reason"`
+
+	// State `owed` is on its way, `done` is given back, `failed` needs a person.
+	State RefundState `json:"state"`
+}
+
+// RefundState `owed` is on its way, `done` is given back, `failed` needs a person.
+type RefundState string
+
 // RemainingHint At least this many can be held: the largest of 0, 1, 5, 10, 50 and 100 that is not more
 // than what is left. A closed slot shows 0.
 type RemainingHint = int64
 
+// Reservation The payment of one hold. `stock` and `money` say what happened to either, and
+// `message` says both to the buyer. All amounts are in the currency of `amount`.
+//
+// Example: {"amount":{"amount":100000,"currency":"KRW"},"attempts":1,"captured_amount":100000,"created_at":"2026-11-30T12:00:30.000Z","hold_id":"hold_0123456789abcdefghjkmnpqrs","message":"The payment was received after the reservation was over and the units were gone. A refund is on its way.","money":"refund_on_its_way","owed_amount":100000,"reason":"sold_out","refunded_amount":0,"refunds":[{"amount":100000,"reason":"sold_out","state":"owed"}],"reservation_id":"rsv_0123456789abcdefghjkmnpqrs","server_time":"2026-11-30T12:14:00.000Z","status":"COMPENSATING","status_url":"/v1/reservations/rsv_0123456789abcdefghjkmnpqrs","stock":"released","updated_at":"2026-11-30T12:13:59.000Z","version":4}
+type Reservation struct {
+	Amount Money `json:"amount"`
+
+	// Attempts How many payment attempts there were. The last one has this number.
+	Attempts int32 `json:"attempts"`
+
+	// CapturedAmount All money that was taken, refunded or not.
+	CapturedAmount int64 `json:"captured_amount"`
+
+	// CreatedAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	CreatedAt Timestamp `json:"created_at"`
+
+	// HoldID What is paid for.
+	HoldID string `json:"hold_id"`
+
+	// Message What happened to the units and to the money, in words for the buyer.
+	Message string `json:"message"`
+
+	// Money What happened to the money: `none` was or will be taken; `expected` from the buyer;
+	// `checking` whether it was paid; `authorized` is reserved and not taken; `captured` is
+	// taken; `refund_on_its_way` is owed back, and `refunded` is all given back;
+	// `refund_needs_help` must be given back by a person.
+	Money ReservationMoney `json:"money"`
+
+	// OwedAmount What of it is still to be given back.
+	OwedAmount int64 `json:"owed_amount"`
+
+	// Reason Why a reservation is not simply paid. It never changes its name.
+	Reason *ReservationReason `json:"reason,omitempty"`
+
+	// RefundedAmount What of it was given back.
+	RefundedAmount int64 `json:"refunded_amount"`
+
+	// Refunds In the order in which they were owed.
+	Refunds       []Refund `json:"refunds"`
+	ReservationID string   `json:"reservation_id"`
+
+	// ServerTime RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	ServerTime Timestamp `json:"server_time"`
+
+	// SoldHoldID The hold that was sold: `hold_id`, or the one that a late payment made in its
+	// place. Missing while nothing is sold.
+	SoldHoldID *string `json:"sold_hold_id,omitempty"`
+
+	// Status PAYMENT_PENDING waits for the buyer. AUTHORIZED has the money reserved; CONFIRMED has
+	// sold the hold; CAPTURED has taken the money; COMPLETED is delivered. COMPENSATING is
+	// being taken back; CANCELED ended without money; REFUNDED ended with all money given
+	// back. REFUND_REQUIRED owes money that a person must give back. REVIEW waits for a
+	// person's decision.
+	Status ReservationStatus `json:"status"`
+
+	// StatusURL The path of this reservation.
+	StatusURL string `json:"status_url"`
+
+	// Stock What happened to the units: `held` for the buyer, `confirmed` as sold, `released` for
+	// others, `returned` whole or `partly_returned` after the sale. `checking`: whether the
+	// buyer has them is not known yet.
+	Stock ReservationStock `json:"stock"`
+
+	// UpdatedAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	UpdatedAt Timestamp `json:"updated_at"`
+
+	// Version Counts the changes of the reservation, from 1.
+	Version int64 `json:"version"`
+}
+
+// ReservationCancelRequest defines model for ReservationCancelRequest.
+type ReservationCancelRequest struct {
+	// Lines What to give back, each slot named once. Left out, all of it.
+	Lines []ReturnLine `json:"lines,omitempty"`
+}
+
+// ReservationList defines model for ReservationList.
+type ReservationList struct {
+	// NextCursor Where the next page begins. Missing on the last page.
+	NextCursor   *string       `json:"next_cursor,omitempty"`
+	Reservations []Reservation `json:"reservations"`
+
+	// ServerTime RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	ServerTime Timestamp `json:"server_time"`
+}
+
+// ReservationMoney What happened to the money: `none` was or will be taken; `expected` from the buyer;
+// `checking` whether it was paid; `authorized` is reserved and not taken; `captured` is
+// taken; `refund_on_its_way` is owed back, and `refunded` is all given back;
+// `refund_needs_help` must be given back by a person.
+type ReservationMoney string
+
+// ReservationReason Why a reservation is not simply paid. It never changes its name.
+type ReservationReason string
+
+// ReservationStatus PAYMENT_PENDING waits for the buyer. AUTHORIZED has the money reserved; CONFIRMED has
+// sold the hold; CAPTURED has taken the money; COMPLETED is delivered. COMPENSATING is
+// being taken back; CANCELED ended without money; REFUNDED ended with all money given
+// back. REFUND_REQUIRED owes money that a person must give back. REVIEW waits for a
+// person's decision.
+type ReservationStatus string
+
+// ReservationStock What happened to the units: `held` for the buyer, `confirmed` as sold, `released` for
+// others, `returned` whole or `partly_returned` after the sale. `checking`: whether the
+// buyer has them is not known yet.
+type ReservationStock string
+
+// ReturnLine defines model for ReturnLine.
+type ReturnLine struct {
+	// Quantity How many units.
+	//
+	// Example: 2
+	Quantity Quantity `json:"quantity"`
+
+	// SlotID A name of the catalogue's own.
+	SlotID Name `json:"slot_id"`
+}
+
 // Seconds defines model for Seconds.
 type Seconds = int64
 
-// Slot Example: {"attributes":{"cabin":"economy"},"available":105,"capacity":108,"confirmed":1,"created_at":"2026-11-01T00:00:00.000Z","currency":"KRW","held":2,"open":true,"policy":{"grace_seconds":120,"hold_max_seconds":3600,"hold_seconds":600,"quantity_max_per_hold":10000},"price_version":1,"resource_id":"KE0901","resource_type":"flight","shards":1,"slot_id":"KE0901-20261201-Y","starts_at":"2026-12-01T09:30:00.000Z","unit_amount":50000,"updated_at":"2026-11-01T00:00:00.000Z","version":1}
+// Slot Example: {"attributes":{"cabin":"economy"},"available":105,"capacity":108,"confirmed":1,"created_at":"2026-11-01T00:00:00.000Z","currency":"KRW","held":2,"open":true,"policy":{"cancel_until_seconds":0,"delivery":"none","grace_seconds":120,"hold_max_seconds":3600,"hold_seconds":600,"late_payment":"reacquire","late_payment_by_provider":false,"on_decline":"release","quantity_max_per_hold":10000,"restock":true,"unknown_max_seconds":900},"price_version":1,"resource_id":"KE0901","resource_type":"flight","shards":1,"slot_id":"KE0901-20261201-Y","starts_at":"2026-12-01T09:30:00.000Z","unit_amount":50000,"updated_at":"2026-11-01T00:00:00.000Z","version":1}
 type Slot struct {
 	// Attributes Free text of the catalogue's own. Holdfast only shows it.
 	//
@@ -644,6 +1222,9 @@ type IdempotencyKey = string
 // Limit defines model for Limit.
 type Limit = int32
 
+// ReservationID defines model for ReservationID.
+type ReservationID = string
+
 // SlotID A name of the catalogue's own.
 type SlotID = Name
 
@@ -652,6 +1233,9 @@ type BadRequest = Problem
 
 // BodyTooLarge RFC 9457. `code` never changes its name; `detail` is for people.
 type BodyTooLarge = Problem
+
+// CancelConflict RFC 9457. `code` never changes its name; `detail` is for people.
+type CancelConflict = Problem
 
 // Forbidden RFC 9457. `code` never changes its name; `detail` is for people.
 type Forbidden = Problem
@@ -667,6 +1251,18 @@ type Internal = Problem
 
 // KeyReused RFC 9457. `code` never changes its name; `detail` is for people.
 type KeyReused = Problem
+
+// NoPaymentToGoOnWith RFC 9457. `code` never changes its name; `detail` is for people.
+type NoPaymentToGoOnWith = Problem
+
+// PaymentConflict RFC 9457. `code` never changes its name; `detail` is for people.
+type PaymentConflict = Problem
+
+// ProviderUnavailable RFC 9457. `code` never changes its name; `detail` is for people.
+type ProviderUnavailable = Problem
+
+// ReservationNotFound RFC 9457. `code` never changes its name; `detail` is for people.
+type ReservationNotFound = Problem
 
 // SlotConflict RFC 9457. `code` never changes its name; `detail` is for people.
 type SlotConflict = Problem
@@ -753,6 +1349,42 @@ type ConfirmHoldParams struct {
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
+// StartPaymentParams defines parameters for StartPayment.
+type StartPaymentParams struct {
+	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
+	// ASCII characters, without space and comma.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
+// ListReservationsParams defines parameters for ListReservations.
+type ListReservationsParams struct {
+	// Status Only reservations of this status.
+	Status *ReservationStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// Owner Whose reservations to list, for operators only.
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Limit The most items on one page.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before. Everything else must be asked as before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// CancelReservationParams defines parameters for CancelReservation.
+type CancelReservationParams struct {
+	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
+	// ASCII characters, without space and comma.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
+// DeliverReservationParams defines parameters for DeliverReservation.
+type DeliverReservationParams struct {
+	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
+	// ASCII characters, without space and comma.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
 // PatchSlotParams defines parameters for PatchSlot.
 type PatchSlotParams struct {
 	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
@@ -768,6 +1400,15 @@ type CancelHoldJSONRequestBody = CancelRequest
 
 // ConfirmHoldJSONRequestBody defines body for ConfirmHold for application/json ContentType.
 type ConfirmHoldJSONRequestBody = ConfirmRequest
+
+// StartPaymentJSONRequestBody defines body for StartPayment for application/json ContentType.
+type StartPaymentJSONRequestBody = PaymentRequest
+
+// CancelReservationJSONRequestBody defines body for CancelReservation for application/json ContentType.
+type CancelReservationJSONRequestBody = ReservationCancelRequest
+
+// DeliverReservationJSONRequestBody defines body for DeliverReservation for application/json ContentType.
+type DeliverReservationJSONRequestBody = DeliveryRequest
 
 // PatchSlotJSONRequestBody defines body for PatchSlot for application/json ContentType.
 type PatchSlotJSONRequestBody = SlotPatch
@@ -798,9 +1439,27 @@ type ServerInterface interface {
 	// ConfirmHold Sell what is held
 	// (POST /v1/holds/{hold_id}/confirm)
 	ConfirmHold(w http.ResponseWriter, r *http.Request, holdID HoldID, params ConfirmHoldParams)
+	// StartPayment Start to pay a hold
+	// (POST /v1/holds/{hold_id}/payment)
+	StartPayment(w http.ResponseWriter, r *http.Request, holdID HoldID, params StartPaymentParams)
 	// GetDocument This document
 	// (GET /v1/openapi.json)
 	GetDocument(w http.ResponseWriter, r *http.Request)
+	// ListReservations The reservations of one owner, the newest first
+	// (GET /v1/reservations)
+	ListReservations(w http.ResponseWriter, r *http.Request, params ListReservationsParams)
+	// GetReservation A reservation
+	// (GET /v1/reservations/{reservation_id})
+	GetReservation(w http.ResponseWriter, r *http.Request, reservationID ReservationID)
+	// CancelReservation Cancel a reservation, or give back parts of what was bought
+	// (POST /v1/reservations/{reservation_id}/cancel)
+	CancelReservation(w http.ResponseWriter, r *http.Request, reservationID ReservationID, params CancelReservationParams)
+	// DeliverReservation Say what a delivery came to
+	// (POST /v1/reservations/{reservation_id}/delivery)
+	DeliverReservation(w http.ResponseWriter, r *http.Request, reservationID ReservationID, params DeliverReservationParams)
+	// OpenPaymentSession The secret to go on paying with
+	// (POST /v1/reservations/{reservation_id}/payment-session)
+	OpenPaymentSession(w http.ResponseWriter, r *http.Request, reservationID ReservationID)
 	// GetSlot A slot with its exact numbers
 	// (GET /v1/slots/{slot_id})
 	GetSlot(w http.ResponseWriter, r *http.Request, slotID SlotID)
@@ -1223,11 +1882,297 @@ func (siw *ServerInterfaceWrapper) ConfirmHold(w http.ResponseWriter, r *http.Re
 	handler.ServeHTTP(w, r)
 }
 
+// StartPayment operation middleware
+func (siw *ServerInterfaceWrapper) StartPayment(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "hold_id" -------------
+	var holdID HoldID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "hold_id", r.PathValue("hold_id"), &holdID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "hold_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StartPaymentParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.StartPayment(w, r, holdID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // GetDocument operation middleware
 func (siw *ServerInterfaceWrapper) GetDocument(w http.ResponseWriter, r *http.Request) {
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetDocument(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListReservations operation middleware
+func (siw *ServerInterfaceWrapper) ListReservations(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListReservationsParams
+
+	// ------------- Optional query parameter "status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "status", r.URL.Query(), &params.Status, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "status"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "status", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", r.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "owner"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "owner", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: "int32"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListReservations(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetReservation operation middleware
+func (siw *ServerInterfaceWrapper) GetReservation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "reservation_id" -------------
+	var reservationID ReservationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "reservation_id", r.PathValue("reservation_id"), &reservationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "reservation_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetReservation(w, r, reservationID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CancelReservation operation middleware
+func (siw *ServerInterfaceWrapper) CancelReservation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "reservation_id" -------------
+	var reservationID ReservationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "reservation_id", r.PathValue("reservation_id"), &reservationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "reservation_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CancelReservationParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CancelReservation(w, r, reservationID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeliverReservation operation middleware
+func (siw *ServerInterfaceWrapper) DeliverReservation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "reservation_id" -------------
+	var reservationID ReservationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "reservation_id", r.PathValue("reservation_id"), &reservationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "reservation_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeliverReservationParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeliverReservation(w, r, reservationID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// OpenPaymentSession operation middleware
+func (siw *ServerInterfaceWrapper) OpenPaymentSession(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "reservation_id" -------------
+	var reservationID ReservationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "reservation_id", r.PathValue("reservation_id"), &reservationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "reservation_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.OpenPaymentSession(w, r, reservationID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1474,244 +2419,12 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/holds/{hold_id}", wrapper.GetHold)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/holds/{hold_id}/confirm", wrapper.ConfirmHold)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/holds/{hold_id}/cancel", wrapper.CancelHold)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/holds/{hold_id}/payment", wrapper.StartPayment)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/reservations", wrapper.ListReservations)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/reservations/{reservation_id}", wrapper.GetReservation)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/reservations/{reservation_id}/payment-session", wrapper.OpenPaymentSession)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/reservations/{reservation_id}/cancel", wrapper.CancelReservation)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/reservations/{reservation_id}/delivery", wrapper.DeliverReservation)
 
 	return m
-}
-
-// Base64 encoded, compressed with deflate, json marshaled OpenAPI spec.
-// Stored as a slice of fixed-width chunks rather than one concatenated
-// const string: with thousands of chunks the chained `+` fold is several
-// times slower for the Go compiler than parsing a slice literal.
-var swaggerSpec = []string{
-	"7H3rchs31uCr4Ov9qnKZFkXq4thUbW0pij3WxLH9+VLJjOlVg92HZI+aAAOgRfNTaWqfZh9sn2TrHAB9",
-	"J0VKij1JJT9SltToPjg49xuug1jOF1KAMDoYXgcz4Ako+ud5AvOFNCDMG1hkfAUJ/jYBHat0YVIpgmEQ",
-	"GZVDxJYzEMzMUs1SzcwM2CRV2jAu9BIUM5J+p/kcmIJfc9AmZNP0CgTjU56KXhAGOp7BnOMHzGoBwTAY",
-	"S5kBF8HNzU0YLLjiczAOsLNcaanawLybAYsEfDIXMT0RMTmhLy/4FNgYJlJBjz29ArUys1RMGWQa2DzX",
-	"ho2BcX0JCePaPxiEQYpv/TUHtQrCQPA5wmVfXYN4zj+9ADE1s2B40D96jOAaAwoX/+8P/7H3r49/+c8g",
-	"9PvSRqViGuCunsssOf+hex9pwsyMGxYr4AZhxX3MZJY4pEKCAMInPl9k+Fr800V/cHB4dPzou8dP+DhO",
-	"YDKd/fNyLha/Ku03s+BmVu6FFqVJEAZ4LKnCE8YDrW6uupfTvX/wvf/u7z252Pt4PQgfHd10b6ygnHj1",
-	"I6zaGzxlCIA/nThLQZivNJNLwSZSWUKSokIsY0BqYoqLRM7Z+/fnPwzZAOnq4PiYLVQqDB9nMBKnb8/O",
-	"z1k844rHSC0hW6ZmJnPD9ILHwLhIWCznc94biRr6Hk0G8QE/PNp7NOmP94748Xd7T/gh7PXj42QQ9+PH",
-	"k8HA49CySInFym73cLvbYvM/9v4yGu3t/QtReXB8vAaXL9J5arppZC61YamBOWKLEIaEvo5wM3pRFZgE",
-	"JjzPDFJtGEykmnMTDINUmMODIESqTuf5PBgO+v0wmKfC/VQAmQoDU1AE5dtMmnWkHHPDMznNwR1x9ex1",
-	"Jk2dkH982n/SH+wd9A8eDQ76g72/d5MuLryNdP9TwSQYBv9jvxRx+/avev8lvoZkiwK9kEIDiZbvefLG",
-	"Eh3+FEuB4g//yReLLI05bmt/oeQ4g/lf/qlxj9cl8Lgisai54lmaXDgCDsIgAcPTLBgGuOuxTFYoKYU0",
-	"KHAsysaQnDANwEApSRzr/jH8cF0uF/l8DKoUWoZlwLVhBXXiu0s07WepAL3f3/8158KkZhXcfLQoA034",
-	"GxY/bBQe2nCT62B4hLRgUkNHhYfrVvvd0LZLOs6VGKKQmXBthg5twyZybrY9s9f2BfbY2nTmQYm5YAKu",
-	"QCGCYq5UCglDGcA1SwnSr6MGDNE3IZMK/zrjuJGRiBpcHeGi8lcXl7C6mKdap2IafdNjkT2riC1kKozG",
-	"c1mi+E41WyoppihvbsLge5ms3kn5gqsp7EBgD4IeIjrc3lwqQOUi2KPj8PjwERuvDCBS8IkLI+VFhvBF",
-	"3/QQ5GdSjdMkAXEvhpgUb6mxAlINQKIZZ0ZegiBxTZLMygcNTMdyAXropUhwP+o9rFOv/WgiwfFilskl",
-	"qZ9bSLjczkMRL0HylXbbRWKcKpkvNEskgSYX3sL6Oiq+7o4I7YgzKSZZGt9PbJE9IKS54LFJr6Aptsj8",
-	"SDV7+svr8zdPfzhhc34JjDMBS/rbPc/mSf1s/NfkFSnbTcfRhPuhDoVAQJYBkaAMUR4e9nXU+GYhQTRb",
-	"8NUchBUlsRSTVM0hGQkupJmBsi/9OnJPXSiYgAIRw0WuIYm+cZICz/SlNM9kLpKHOdMJvapypEJaWIjV",
-	"0HQndK9krvQJi2cQX5KKTu97rke1c1VgdQXTeTzzZLPV4doNPNDZtsHwGsBpMsJD9Zzp8yjriV2XknEF",
-	"9KQhq3zBlSFuPBdo4fHsc8r3U0aWXHGUp6/PSclZSAhoyDKiTrkAxY1U1k+LyoONCPofYfUGkBI/t3q6",
-	"hBVbcs3w2+QFeH7xar2tfxU4lmGnJIP8k16l4O8uYUX7QgP1QWRkzBc8Ts3qIhXIsU0Z6f/MljLPEjbh",
-	"WcbGgGrF2wMzICcuKWXDCYszqaEwiJEQ45nEX3FGulgV770bL2bSWDvSm81ddjZahmulcbEvFBSC2Z1v",
-	"Ytsmnh5KJhOCYi6Q88YQyznZMmbIItrbJP0ESUQEhNSuQMtcxYAo1TOuEh2ORNSArYhfbDq+9rE5SY2U",
-	"9SCSmuBfJ6ktXZSSGj6l2jyInN6CNn5p0MYmiY5vuYU0Ghv9TSQ64evrqP4pZy+9mylpTLZRxnUc0xy0",
-	"5lPatJTsJy5WzPmKur4HniQpvoRnrxWKW5Oic2m9U4cXOf4nxKZzJ1KyOb7bnZ62CmfKDSz5ykV/NNHB",
-	"CeP60obQUFCkuCeWcQOKtvle8NzMQBjcE9yPNvPGuyrEqUEkjLMxcEWxvktiJW7Iz9fEhTq3272fHTEo",
-	"qe7Ufcf5D3CbDdEE/6FJjqBpGBCeWbXhU/hKs1TrnCzHBjCOKN8LfsXTjI+zz+oZvpSGCbkcsmic61VE",
-	"Eg4h9LBE6L8aMnRmqZiesEjmBqXuRS4uhVyKiM05+pVX0GOnnhxHgk8MKBa9AaNWe6f4Q2SDcWUouOVi",
-	"26BcJQJdWd0OLb2FWIpEMyPZkqfGhW2RJVIxLQPLBS0POoLMZQjrho5A54uFVAaSnyBJ+Tt66At46Y6C",
-	"oqZAioh6CiAv5gjlBe6FiKigakLeaUbWHzlEw+tgURFF10GcK3Q6VrdBe+afuwmDVGgDPLmQk+2Ca8jt",
-	"c56KVEwvZqnF36ZVb/zTz/Hhm7BUSNt9TRuujL7gt37oXToHbfh8gatykZoLPpf57QC+F6k5tU/awKEP",
-	"PH6ohCMrWGohoP61sDyFjy3FEAanxqh0nBt7YN06pZ57OH7UCiA3SeyZAmAGPpki+F4PzvbYcyc7mRTZ",
-	"iumZXKIMr3HSdRDzMQUbkQXlnKhjzj9VITvod23JSpU0Q0O2rme4JroK0ObYGwz2DvvvBgfDfn/Y7/f6",
-	"/f4/gjDgldUXqb6Y5lxxYQBPYMIzDVVjhtew1wFvyQHBj29+DsJALkB4Ld0kXAqBe1uyaiMFlV+77U6y",
-	"dDozQbjR1q5Rq9v0wV5/8K7/ZHhY3XSNPI/7/X7/5uNN2OBmh7wdqH4TLlvZmmzJV5oRinvsFZIFL6Iz",
-	"nC2UnKea0g7N1F0YVLJx7Rf/TBoUqRAf81m6aSp0j/1kY6tMWrs8Q4r02Y0Wjbtjvw4oGXIbIk69bkPL",
-	"HZe793Gl+KrF2Ra3GzHmAfi4nuTdx1pyuE6mG6Eun6xR7/byG0Sys3S0THHdcbL3lO01ZtpWm9QYbUul",
-	"8HvUIfWd1pHlzuR+uuWMixiySqarW704qdqx3AUjWiz9XC6t94LAUIgJTTIFYYf/zKRA/0DEWZ7YdHY1",
-	"B/noqJGDdP9VUpH9dioyDM7s67fdW50dW0HZ7oymnslFRzLTrQ5ZKsqkNLM56VoeGvfarBG4HoSDg8dr",
-	"ksDtE6jwfx2+87ev2NHB4DuCIuaL1PBMF2LbU4WL4YRMSyYgpUDbL7/8woRU7Jd3bxspWdKPjUKAj9eH",
-	"XcCGwXPgGZojTVHnHbnrjv3V2MA+10W2aJt0VRM4FYSuAOWOlgJUj0XwaZEqQG6OKBGHTqmRZNPQeY3z",
-	"FagTNlFyziIFGXAN9LAUlAN0lMp0HscAie6xM2QullChAq3SoK5AXZh0DlFIRjv9Ht+ewFUao1kVZzK+",
-	"bBQcXAdU2AFJ1QDotHrKTbSeG1Sfmyoew4W2TlEwHKAB5us7tikPoUSxNZ2cIBs4fitSx8OD24yaLmsF",
-	"T9ejdvMWKsjcjBNPSsHzpy9+QBqUxsbbm6A3jLybMLgCpYlsBi0rqnoiOwh/yg3tvKhyqjssaxzy5pXO",
-	"QcZ1BSFct/nVHfyWxhOy4ItUQNtuCrulZ+t7VWrYYes14thlXSF2btvWW/vkTYWeNi35SQpY1UiqKZhI",
-	"Wtg8SzzjYgraawqbbyJRMehUfB0lNlUZWRZuue2FVeqtkVcN4XU0NunJ04JHQLm1dcKYKKFt1BaWUKNY",
-	"0EuSiOH3NYsq8iLaCg9VabT5eP6rKHjZ2Qh8aHOuALlpo7l/rMeu7nAZ8Ox349cuXv1MjtmdmLaJyBrJ",
-	"2u2vQ9m2Zl99v0+tARQR+UcUx43c8enIRi0rtEsh0l9zidy2UGkMRLr1QyqEasNUMbZo77jPknRCUtJQ",
-	"qkKHzEZMaWFRHYfGJWUyOJrRSQIJyxdU4Lft2TuEeJE955/O7dIDZ0q7HwdtErkLp1XRsgvvFDy6PWV7",
-	"bt1+SzebicYLsx38hT+OMFrHUG8L9dlw9J6++AGNamd6JywXJs1qZvQJO3v18tn5m5+e0pNaZskJOzt9",
-	"efb0xdMfiItcIRFRN9WDj8SYx5c9dmrjSxnwK9CMviWFq9+1pX1TCZrRw9awFugQfvAGYfFh/Lf7YhAG",
-	"7nuVzZaiyqrzrXXZuRV/8xQ9JkRkEVB1JueW6mz3QE4zPrWVw0/UdFsddiMU3Pb5bPF372K4t8FdDYPX",
-	"MkvjDlzey3qd8093Xbr7Ms8k9NUFqIuZ8zy3Y/Iua600sppGV2t7677fdbAW12cz6QTuDlrvuXODScFU",
-	"WLnHfnalKhlMDFXOzrhN5LqKcZvpFIyz16fvzp4zbfhKF+W1bW3YOvii8pzc1I4QUh7PWCbFFBTjjIJy",
-	"kBSFdXO+YoZfwuaQ0aP+0ePbw0VdtNUO+BAo2jCyi1mWTohpbBTc5ufdjhBrh4/6fWtDVA8+YunE5sUR",
-	"sbS1HeEfrIW/C7MIRAdm8cs+fJ+lV6AfAoi17FKes/XH1/Qw+GAhNxS/IeC2O+RBIyTY3Z3Q5hqXhG0d",
-	"9ptnZ+zJ0fF3PRbFMoHIaRvvviGYKDJPWGTrHyiwNJGKLUAuMmiTPi+zsB209YrsTjIAazafD/g6pMz4",
-	"FTAQMp/OiCddJj1Khc4nkzRO0evWRsaXUTgS3BmZk5Ry8myWCmO15HbpkUreuMNxsAUhbY/BxtZ4jEfY",
-	"q2jkdivEmjJ6MkiaVSbVunElcwO1AqlWxVSr2JWeoOq64ieqEEN92Srka5c/txFMB5zGcGFJompRXUh0",
-	"U3ybTXd9bxAG9Sp72nVXRr8DUbbekcByJaZhMM61NeXK6pEwaJRodNo7vn6nI0Lj+046D9l3NJTFHEWX",
-	"lic8A2JrH8Vx4lP8ZGdMCZG9Rirbv6HeMTNYuXrcpWeO2jFFuwL0mjyYDoCqFUxNoF5SxVOzfQ01JbnK",
-	"cqo3py+7qx2dEMBXuIbKVDM+lrkJGfB4Rqbxrvvrzn1Ww2WthrC23HflWB0k5FN0jQBQZ3GW9ajJApVJ",
-	"VxyhYU457rAfr0bAUDIVhF07qY/rdYClvJatuoE90o5QHzJ1yBbczEJGfXeo/20lU+eRi057nIjat7p+",
-	"ZVUNWRKUXcp4DJ6WqEyIa8bZ396+emm7jjo/1cBdKnxvWIGoDbh57d34+xcPfWGvd4fcaJVBWlt3NAXJ",
-	"b+bxr9lCF6T/VYk+bErD1rJ5B/c0p8KgnsvvinHZlkSSgwRFzAUbA6WAhy5qqMielhPWD9kgZMchG/RD",
-	"dtwnWTDo9wtTWUhDHWsjQS1ry4prgsaN1e3Wh7HFSn1r62zc5G1ewdvSoL6vg+HpqFrrdFttUqUSdNA/",
-	"Lk0V/PExCjqXQacD6kwk9gfvKGNWSZq1Cp7wOIgeqpVPi8J3X5tQrHlL5Ow0vJBH1axhwycgCvN6/aLM",
-	"xt2hvIrK+W1d529TaRUG+SLZCrcbsop3rfCpVQPXOex96S5VOAttn22DTpX6jY0C3D93UyO6DfCgDabR",
-	"Kd4SkLulXD9X9ZPlkA3bpWREtQJuiz2vL6kqeW+jAWefavPQ9ulHWrhT/vEzFmw5tt7KAP13ru6qS48d",
-	"vneHA01gkgqK+90nq7xtAVqlF63qdRK3VAXFWrOrqGFzFF+cepOmS2Q0EtwV1HZZRqh0fyhwsmNS5841",
-	"mXeRqp+5jrOV56UAVBEFNvwSdNHPrbtrencRUy4w/UXkRxl8bAYeX11RH7azkRcoFCwOjIwvKVe1UMAT",
-	"tC8tWlDW07NUMqbZkgvDnE+u+RxGYi4pNG1bT8sJC1JA2xytj1d5dHSbwf0li1K3lgSbWX0dk77mJp7d",
-	"yp/zVFR/O/iiHOvDhglkhne4P5SldyOvinZSJ6ctlfTYS2obn1rus+Eq/2h0h0LYvepvHyLH+NDF4ncT",
-	"GZ+b7lsUWr63M1FweHj4JPQRmRVwpdngyXd9PPwnT5486bEfYUHRv/fvzsivXc5kBmyeZlnqnKV6oe0G",
-	"76SgCNR7e64WphVWqmxofcQUiVEKoNhAAX49kY0GbjWRXYDo/KJt6PPWWm2qD4pzlZrVWzwQy73UStmV",
-	"qq41mPpkSa23ssfOTTFBJYE4TYAtZ2k8Y5Q6oPQk0ihhHf9xnpxJISA271UWDIOZMQs93N93b3Ob3u8t",
-	"Icv2KJK+j6vSZI9snGmuqDWvPIjaO22HXyomsis+45qsnOuAUHMVo9JIxVSzrzVwo0OmpJwzgQ6vDlkC",
-	"qKlyBTpkscwXUuhv7KSEkdAzqQxV1YVEaXNS5Dq3esgwuAK1KuqkkbmHZSF+iG5kDFlmZ5zY4sEkHAn4",
-	"xGOTrWyAeSRG4ttvzwXllZBeEKW9b79lp2XlANOgrpDEyCBFCCh+bSXc6/fv2P7VYJ9+t3/trM2bqDcS",
-	"p1axskzKSxqeFP31qX242nYThW5fLn/pXvvqrX2UTBYbTF7wlWapGAnjqvVtktbV7XsgzQwEi3mW6eZb",
-	"9q9dheXNvsNSVBSlID5HQkgKwbq/6mIwDMJeqYGxp4HsZHOcVX99vGJazoHeA5n2GP55Jin5iYAhemle",
-	"oaVgNs6tzbHIx1ka2wYKP+2ixh+NOUoj4biiyCTY91GLtsUNFc2XWW0/yNHPJYp0Po5OmJA0Jkbg92Sy",
-	"GgnviOCLe+xUFPNFHFx0APhtFtm/gD0hP8DMiZ9iFU096o0E5ZrGkElkByPrmKIEiBuDyDyRZukl2PBg",
-	"Mc+JhiQ4tJ7avmCzTGMo0UrHjvDYQgaHS9HRm2wJiM/dpBKX/BqJ6lRLKmLqGIBJzcg+L1WO1dzzczWH",
-	"jMZontAT5aSgIn9EEU8FE5qNQm85OjjosTf4G57pYhKNgjnMx4gVauzgLJZKQWwgGQn/MiSt3A0bwZ3Y",
-	"Rmn2I6zse8p3kGw5esxmMlc6pJ9suokohYtkJOzPdHYpjSDE16bKdpJS3zbj7Lh/iGKFs0wWKAkrowvq",
-	"XeGXsHInRpkZ/e23BFa0rvM6Yl/7pP039lXc5+7tFIJqAn8kfAa/x04pVV3knWz3hvuFgU+ebl7SwD0S",
-	"dFQiZmmPOS12u/ocsuN+3wL2t9d/Z6keCfzFCkRY/uX9WyqRO2aJzDKudI+d2/fbM1mq1BjH1TI3bKJ4",
-	"bBFO0pqsmt5IkLlCC7x1clLMi0DKJDuEvud5xswUAKnKOc+02zFNnHSSvRga53O71ZFxKBIp/URPOdxb",
-	"6rGFZcRsoaPqsSLJ9P7ds73HlNSqL6jG+4uBiGwGCsIK9ffYW+lOwCW3R4h4BQsKDrjcW5FDq8/OSI2G",
-	"bFKg5Kg/CNlR/xD/dxSyo4MnJAmQXCdSjYTVDMZKFMdfSO9+wlLod0DbdxYJWkYsuh75aSGjYMhGwf/7",
-	"P/93FNy4AQd+iIU3Aqrx42DQ6/f63pjmizQYBoe9fu/QFuPNyERq6kWK1kNXKkZfaua6u8archjO11HN",
-	"rXMlzRXXzuutCXm6kCBPoeEZEbajiZJzt8hIfJZFaJqsLnT63+DWLvgUtB2KNl5VyqmJyN7Vc9lUouLs",
-	"lhWNtWTWPmYyS4a2E72r5Zid0sze8QrFmwU+rKbMkRVcgkgqW0WTgdbWNa+CbCvd8HFf8oYCdCS4rX13",
-	"UFkjC3nuCgSD+cKsCGht0iyzr+f1AcRVCEsUhM4cK2MLdpqPm61UJvotvRTy9TwJhsEkFUmtj74+HflD",
-	"l9l/mQoa8+aR1GMvSdHVjrzuihRplq5Rss2gwE4jV8PrztmdjjSXM6l92QOJPqK/NsBEt12TY28D2XbN",
-	"3Atg6qWskBn5qVZ1pJqEbMJXnU6+ZRxkISOjdb7fmh0g/9VAr7mEXZn/7eDmLlOLzgOC5gYIdQOBG9ga",
-	"f7WWjrsBA1xl6XpwjHwYYF4AMi/155YOywRQPlm73aabz0lDjWUuEmdiWRPD+QJcoF8mjHM7KJg4XvmJ",
-	"NBMrOJSf6IbiJwXtKvM6NlfKp+6pzYPNQ5tvq4pcX25keS5k/5SpIOFlZ2brLpLmYsWstVoq3Spdf+hI",
-	"yX6kBrWMCgldhK9r/0VHSHX3d2wNOb6t2UWbVeYG1c4DRE7X+0tBu2/Hcm/xoBtWb/tgK5OmD/r9LcaP",
-	"bUfbNX3QMViInKkldwXd6KLSVAuSQJVxS2c8nsHemRRGyaw7gOSUtlOIl7AwRNfoaVqNXRdq1k9Ft/3T",
-	"Hp/C/xx0TfovBBYCfmTR0rXbAn37lSnduOTgye1LyplvN2FwvM1HijmetODw9gXVCV7V4FYw/PAxDHQ+",
-	"n3O18qfRSNz/L5TffIoKvD4l5yO+ieISRVt9t6nnjFrvImRS2jlY1t1PuOFjbnPUdXtiCsZ17N+JQCtl",
-	"LUVXtrzcfsCa+/aaaVinr89R4uYLGpF2B9rY8aQ3nNq59esRonxRPa63NppUOSnfoLnmoJwDnZHJZ2zo",
-	"xeXb6gEUV00KLKIVUY89k1kml3iuNTNzJIwkpxNE4mIQ5KmQxVwL4rGfnYdsD4ts97Um7khsZeN2GKm4",
-	"t+eEhlusU7ICbBWFtQJmbgA3swCSsKoOWVhnCRRVoFuSXaXfu60KfyYj1IEl6aRs/KMcnos+SV3Wvd8b",
-	"fLcGODq+tVeGHB+TbvI/Dzotud+TOip6lzu4+lVxS8UdhX1/sJUkbo57PNpGgj+rjnX/HaiVIlvywbdF",
-	"IwUUv3MB1+DjTU2S+cnm2ieCiDxD1++9BGodURSX8DLuuX97sJC6S6hlme9cVn5UZI+9uL2X2X7Jhmls",
-	"csrFgUbCthIXgWJfo/CVdg8KuTypdVxSbMDOKqs8LJeiCDmQma4pN0B5OR8gX0qGy4a1DvBUOGlYddzr",
-	"beAjUe8DD126yZZRFLv2a6oVA8xtj0KGRVoOpfZI0KUo7HtpZgQW/kHzlb8EiFZz159fiz4buW6mZl06",
-	"20qa53b0ekM83yI+Gjf7VC4T+V4mq+3thXqTfIU2l9I7/6aMJbtOjyAMrniWQ2Xth+t7jqcJqy/YWEr6",
-	"/elfm68YuHl8VHYilWnsxZ+PO1g/GrnYQ+3D9c55l2ctm+I/BErK+d6gAhG1RNV/d4BWyM0uSrAQrfXC",
-	"D6NyuGmpiMGDqoh1Rp/1uJHCyTpuN5Y33JaOhMq6z7tV+x1Xm93Z+/h8Cql/dPuK2jRyWvRk98HPdghD",
-	"u/dteF0Sb72x8cN1u768Oi+2kx3bUzbX89/B+lLug82l3EeP3Riq4m6mjp6+Ypo1xYdRkXida4PF6Dzb",
-	"C+ImUp346fyy2r5JncpznmWgWGXIwn0msle6TW6RbWtn97+UxneOuq6JW29naqHn5qbZ9FglBIfWZldk",
-	"7VYEq+DoQhT7wElX/k/A0j4ZlH1/XYS1i5A/LmaQPdjFNK3N3ILROmZ2kM9bje3u6AF2nmMzyYBOFWop",
-	"m5+p0e7EhSyrvccnzRbKSnbboqC4T4tMsajSaxudkGnU6ouN3J0JR4MthF/tsixadLyNpO2Y4U3W/MHt",
-	"i8vLT3639n/N0kct69TpxMqnokyow7ivhi/KApi1gYxX6DVopoAnFUvNxTFcUMR3qdgqGUd43ocO7Vou",
-	"Vr2ReAM8QQvX15M4J2JY1PqQS05pAV9qY9u93EwXNL1tWNp6ICw1eiTs3ilqMQYQ7tLRMY8v2QpMl208",
-	"BfPcX2X1G7rHG2+cKviqHfz4Q9gotbut/hCetiPw7fzv0+LWq7Z3vZMz5u6PpYHgnaVrVNVn59re6b3r",
-	"3P3SSq+Gsd1FJMZFGguH24UWy8y6pJsZuU+h23rbdmTagv9F3dRgeL21tq7PVL5p3y36WWVIqotRW3+6",
-	"SzuIov6T7RYVd4n9ac18LmvmryklH4i8UYVvbcL4Gt7fQBI+I7PKqBy9tEphMbczs8joWPA06bFnXVOm",
-	"a5WdPfaSWokqo8RZSnVKjUky0dCNF3E/l1XIfnqStbSqV+GMRL3MslxcWvXlZHZrhriq1Rk3VLfgKkY7",
-	"I4p25ZeW1V0TiIN4dnH48td/PE4O4B9XP/49kwdn26cnG9Pk/x2kuh9t+KdY/1Os/87Eemkm1wT7W8iy",
-	"2vWY6yW7q4rteb5ynmnLh/tBxjlKgvv6cfe7ym8G7NUCxOnrc5Y4gKpXtIbo6f3t7auXX7664R2ClJRI",
-	"W1vc0Gje2XQGb2264zeTlnaE1fpbQm07GFXkUWUMXUWSZdRrwdyoQdeQGfwxY/+/L+HgLnjf0oemuCbZ",
-	"NFT48onHhgnbq1GlX3sx086uNa7zhp9vUW4MY3CBqqXvqCJf10Ze0fhys4vtgDxtemWHr+0cpsmRvNIs",
-	"PBJFt3DRpUWbdO0XZf+wT6kvVWrsFS4+akazHzRaazwbCZoYRh9h+YK5dAwl/a9A4WK0Dm0Lj5l1V5vT",
-	"5h0jf8FMMUWV69nVl7KcU1BNqtomZCorRVqbS9VY+A6EbdCnCEZ1abO1e9AvMh/1V5zWUhXF+o7Mw/bB",
-	"/rIbfqtU7OcTo7Uw/59G586p19sX/Wl0fh69UtMgVn674R/U9upvrm6rjrzD839DLWeUIR6j3De5gmHp",
-	"X5cTeVxctJHYsDdvyZFoVeyUlxq7QdyFcnEqReamHH/PXOWn6wrojUSjRyasd/nYri07JCWiIguah2vH",
-	"6xcqx/YjUQy3opbmfGWvuNruUnvO7NgHmxovq7vKpmESWkA1loUst5WVXaooLy3KO+sRaptvCvOZNK6h",
-	"nsV8vuDpVIRuBIzNNEE6nRlWzChqKYxicOLGS0XLIRj1cXk0WW/duLzm5JxgSZM+9zTPoGM6nttgOQbn",
-	"cSMh3reMwjtqldwAQkazByxLFCMHqru+/WrVxrjCzTet7jj1787Xpu6miivTo/7d9DExJ7gYn5DL8m67",
-	"aokj+TQPWbJ1K1wkt5a/B1/qd6KX/wBaltgInHKlzJ8COxsEbUqah9Ohcm+Kq6Osq5HTeJZ9ciLcs011",
-	"/NoPUqndAVmW4Ns4Ulepf9mMo23kXNdvQylmmdhbsN37LKhr3ucqrewVnJIrDUwbWPghClegVsinldfV",
-	"O7habz0dy9wUcSPXyF6FxoVpbj7e/P8AAAD//w==",
-}
-
-// decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
-// after base64-decoding and flate-decompressing the embedded blob.
-func decodeSpec() ([]byte, error) {
-	encoded := strings.Join(swaggerSpec, "")
-	compressed, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		return nil, fmt.Errorf("error base64 decoding spec: %w", err)
-	}
-	zr := flate.NewReader(bytes.NewReader(compressed))
-	var buf bytes.Buffer
-	if _, err := buf.ReadFrom(zr); err != nil {
-		return nil, fmt.Errorf("read flate: %w", err)
-	}
-	if err := zr.Close(); err != nil {
-		return nil, fmt.Errorf("close flate reader: %w", err)
-	}
-
-	return buf.Bytes(), nil
-}
-
-var rawSpec = decodeSpecCached()
-
-// a naive cache of the decoded OpenAPI spec
-func decodeSpecCached() func() ([]byte, error) {
-	data, err := decodeSpec()
-	return func() ([]byte, error) {
-		return data, err
-	}
-}
-
-// Constructs a synthetic filesystem for resolving external references when loading openapi specifications.
-func PathToRawSpec(pathToFile string) map[string]func() ([]byte, error) {
-	res := make(map[string]func() ([]byte, error))
-	if len(pathToFile) > 0 {
-		res[pathToFile] = rawSpec
-	}
-
-	return res
-}
-
-// GetSpec returns the OpenAPI specification corresponding to the generated
-// code in this file. External references in the spec are resolved through
-// PathToRawSpec; externally-referenced files must be embedded in their
-// corresponding Go packages (via the import-mapping feature). URL-based
-// external refs are not supported.
-func GetSpec() (swagger *openapi3.T, err error) {
-	resolvePath := PathToRawSpec("")
-
-	loader := openapi3.NewLoader()
-	loader.IsExternalRefsAllowed = true
-	loader.ReadFromURIFunc = func(loader *openapi3.Loader, url *url.URL) ([]byte, error) {
-		pathToFile := url.String()
-		pathToFile = path.Clean(pathToFile)
-		getSpec, ok := resolvePath[pathToFile]
-		if !ok {
-			err1 := fmt.Errorf("path not found: %s", pathToFile)
-			return nil, err1
-		}
-		return getSpec()
-	}
-	var specData []byte
-	specData, err = rawSpec()
-	if err != nil {
-		return
-	}
-	swagger, err = loader.LoadFromData(specData)
-	if err != nil {
-		return
-	}
-	return
-}
-
-// GetSpecJSON returns the raw JSON bytes of the embedded OpenAPI
-// specification: decompressed but not unmarshaled. External references
-// are not resolved here; the bytes are the spec exactly as embedded by
-// codegen. The result is cached at package init time, so repeated calls
-// are cheap.
-func GetSpecJSON() ([]byte, error) {
-	return rawSpec()
-}
-
-// GetSwagger returns the OpenAPI specification corresponding to the
-// generated code in this file.
-//
-// Deprecated: GetSwagger predates kin-openapi renaming openapi3.Swagger
-// to openapi3.T. Use [GetSpec] instead. This wrapper is retained for
-// backwards compatibility.
-func GetSwagger() (*openapi3.T, error) {
-	return GetSpec()
 }

@@ -11,9 +11,9 @@ import (
 
 	"holdfast/shared/commands"
 	"holdfast/shared/ledger"
+	"holdfast/shared/payment"
 	"holdfast/shared/system"
 	"holdfast/shared/telemetry"
-	"holdfast/shared/topology"
 )
 
 // Options is what an API needs.
@@ -21,6 +21,9 @@ type Options struct {
 	Store  ledger.Store
 	Clock  system.Clock
 	Random system.Random
+	// Provider is asked for payments. Without one, every route that needs it is answered
+	// with payment_provider_unavailable.
+	Provider payment.Provider
 	// OperatorGroup is the group whose members, with the scope operate, are operators.
 	OperatorGroup string
 	// Logger gets one line for each request.
@@ -69,6 +72,7 @@ func LoadContract() (*Contract, error) {
 type API struct {
 	store         ledger.Store
 	commands      *commands.Commands
+	payments      *commands.Payments // nil without a provider
 	clock         system.Clock
 	random        system.Random
 	operatorGroup string
@@ -98,17 +102,19 @@ func New(o Options) (*API, error) {
 		clock: o.Clock, random: o.Random, operatorGroup: o.OperatorGroup, logger: o.Logger, metrics: o.Metrics,
 		contract: contract, alternatives: newAlternativesCache(),
 	}
+	if o.Provider != nil {
+		a.payments = commands.NewPayments(a.commands, o.Provider)
+	}
 	if a.router, err = newRouter(a, contract); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
-// ServeHTTP answers one request, within topology.DatabaseBudget. It never panics: a
-// panic of a handler is a fault of ours, is logged, and is answered as one.
+// ServeHTTP answers one request, within the budget of its route. It never panics: a panic
+// of a handler is a fault of ours, is logged, and is answered as one.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), topology.DatabaseBudget)
-	defer cancel()
+	ctx := r.Context()
 	x := &exchange{
 		writer: w, caller: callerOf(ctx), method: r.Method,
 		began: a.clock.Now(), route: "none",

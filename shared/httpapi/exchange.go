@@ -97,8 +97,8 @@ func (x *exchange) failWith(p Problem, err error) {
 	if p.Status >= http.StatusInternalServerError {
 		x.causes = append(x.causes, err)
 	}
-	if p.Status == http.StatusServiceUnavailable {
-		x.writer.Header().Set("Retry-After", retryAfterSeconds)
+	if wait := retryAfter(p, err); wait != "" {
+		x.writer.Header().Set("Retry-After", wait)
 	}
 	body, err := json.Marshal(p)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"holdfast/shared/ledger"
 	"holdfast/shared/ledger/ledgertest"
 	"holdfast/shared/ledger/memory"
+	"holdfast/shared/payment/paymenttest"
 	"holdfast/shared/system/systemtest"
 	"holdfast/shared/telemetry"
 )
@@ -36,10 +37,13 @@ type fixture struct {
 	sweeper *commands.Commands // carries out what has no route
 	logs    *lockedBuffer
 	metrics *lockedBuffer
-	mutex   sync.Mutex
-	slots   []ledger.SlotID
-	holds   []ledger.HoldID
-	counter int
+	// provider is the payment provider that the API asks; its Bank is the other side.
+	provider     *paymenttest.Provider
+	mutex        sync.Mutex
+	slots        []ledger.SlotID
+	holds        []ledger.HoldID
+	reservations []ledger.ReservationID
+	counter      int
 }
 
 // lockedBuffer is a bytes.Buffer for several writers.
@@ -65,6 +69,7 @@ func newFixture(t testing.TB) *fixture { return newFixtureOn(t, memory.New()) }
 func newFixtureOn(t testing.TB, store ledger.Store) *fixture {
 	t.Helper()
 	f := &fixture{t: t, store: store, clock: systemtest.NewClock(noon), logs: &lockedBuffer{}, metrics: &lockedBuffer{}}
+	f.provider = paymenttest.NewProvider(paymenttest.NewBank(f.clock.Now))
 	f.sweeper = commands.New(store, f.clock, systemtest.NewRandom(11))
 	f.api = mustAPI(t, f.options(store))
 	return f
@@ -74,8 +79,9 @@ func newFixtureOn(t testing.TB, store ledger.Store) *fixture {
 func (f *fixture) options(store ledger.Store) httpapi.Options {
 	return httpapi.Options{
 		Store: store, Clock: f.clock, Random: systemtest.NewRandom(7), OperatorGroup: operatorGroup,
-		Logger:  slog.New(slog.NewJSONHandler(f.logs, nil)),
-		Metrics: telemetry.NewEmitter(f.metrics, f.clock, telemetry.Source{Stage: "local", Function: "api"}),
+		Provider: f.provider,
+		Logger:   slog.New(slog.NewJSONHandler(f.logs, nil)),
+		Metrics:  telemetry.NewEmitter(f.metrics, f.clock, telemetry.Source{Stage: "local", Function: "api"}),
 	}
 }
 
@@ -233,15 +239,15 @@ func (f *fixture) counters(slot string, available, held, confirmed, capacity int
 	}
 }
 
-// balanced checks the books over all slots and holds of the test.
+// balanced checks the books over all slots, holds and reservations of the test.
 func (f *fixture) balanced() {
 	f.t.Helper()
-	ledgertest.CheckBooks(f.t, f.store, f.slots, uniqueIDs(f.holds))
+	ledgertest.CheckBooks(f.t, f.store, f.slots, uniqueIDs(f.holds), uniqueIDs(f.reservations)...)
 }
 
-func uniqueIDs(ids []ledger.HoldID) []ledger.HoldID {
-	seen := make(map[ledger.HoldID]bool, len(ids))
-	var out []ledger.HoldID
+func uniqueIDs[ID comparable](ids []ID) []ID {
+	seen := make(map[ID]bool, len(ids))
+	var out []ID
 	for _, id := range ids {
 		if !seen[id] {
 			seen[id] = true
@@ -292,8 +298,9 @@ func (a answer) wantProblem(status int, code string) {
 		p["title"] == "" || p["detail"] == "" || p["request_id"] == "" || fmt.Sprint(p["status"]) != fmt.Sprint(status) {
 		a.t.Errorf("not a whole problem: %v %s", a.headers, a.body)
 	}
-	if retry := a.headers["Retry-After"]; (retry != "") != (status == http.StatusServiceUnavailable) {
-		a.t.Errorf("Retry-After is %q on %d", retry, status)
+	askAgain := status == http.StatusServiceUnavailable || code == "idempotency_in_progress"
+	if retry := a.headers["Retry-After"]; (retry != "") != askAgain {
+		a.t.Errorf("Retry-After is %q on %d %s", retry, status, code)
 	}
 }
 

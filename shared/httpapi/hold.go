@@ -170,17 +170,17 @@ func (a *API) ListHolds(_ http.ResponseWriter, r *http.Request, params ListHolds
 	x.answerJSON(http.StatusOK, list)
 }
 
-// listedOwner is whose holds the caller may list.
+// listedOwner is whose holds or reservations the caller may list.
 func (a *API) listedOwner(p Principal, named *string) (ledger.OwnerID, error) {
 	switch {
 	case named == nil && p.has(topology.ScopeHolds):
 		return p.Subject, nil
 	case named == nil:
-		return "", invalid("query", "owner", "an operator names whose holds to list")
+		return "", invalid("query", "owner", "an operator names whose list to read")
 	case p.isOperator(a.operatorGroup):
 		return ledger.OwnerID(*named), nil
 	}
-	return "", &refusal{code: codeForbidden, detail: "only an operator may name an owner; leave it out to list your own holds"}
+	return "", &refusal{code: codeForbidden, detail: "only an operator may name an owner; leave it out for your own list"}
 }
 
 // request says who asks and makes the command repeatable. kind says what kind of caller
@@ -215,19 +215,21 @@ func holdAt(h ledger.Hold, now time.Time) Hold {
 		HoldID: string(h.ID), Status: HoldStatus(h.StatusAt(now)),
 		CreatedAt: Time(h.CreatedAt), ExpiresAt: Time(h.ExpiresAt), ReleaseAt: Time(h.ReleaseAt),
 		EndedAt: timeOrNil(h.EndedAt), ServerTime: Time(now), GraceSeconds: seconds(h.GraceFor),
-		Lines:   make([]HoldLine, len(h.Lines)),
-		Total:   Money{Amount: total.AmountMinor, Currency: string(total.Currency)},
-		Version: int64(h.Version),
+		Lines: make([]HoldLine, len(h.Lines)),
+		Total: Money{Amount: total.AmountMinor, Currency: string(total.Currency)},
+
+		PaymentReference: textOrNil[string](h.PaymentReference),
+		ReservationID:    textOrNil[string](h.Reservation), PaymentOpen: h.AttemptOpen != 0,
+		Reacquires: textOrNil[string](h.Reacquires),
+		Version:    int64(h.Version),
 	}
 	for i, line := range h.Lines {
 		out.Lines[i] = HoldLine{
 			SlotID: string(line.Slot), Quantity: int64(line.Quantity),
 			UnitAmount: line.UnitPrice.AmountMinor, Amount: line.UnitPrice.Times(line.Quantity).AmountMinor,
+			ReturnedQuantity: int64(line.ReturnedQuantity()), CancelUntil: timeOrNil(line.CancelUntil),
+			GrantToSlotID: textOrNil[string](line.GrantTo),
 		}
-	}
-	if h.PaymentReference != "" {
-		reference := string(h.PaymentReference)
-		out.PaymentReference = &reference
 	}
 	return out
 }

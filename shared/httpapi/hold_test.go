@@ -128,7 +128,8 @@ func TestHoldAnswer(t *testing.T) {
 	a.want(http.StatusCreated)
 	want := `{"created_at":"2026-11-30T12:00:00.120Z","expires_at":"2026-11-30T12:01:00.120Z","grace_seconds":5,` +
 		`"hold_id":"` + a.text("hold_id") + `",` +
-		`"lines":[{"amount":2000,"quantity":2,"slot_id":"A","unit_amount":1000},{"amount":210,"quantity":3,"slot_id":"B","unit_amount":70}],` +
+		`"lines":[{"amount":2000,"quantity":2,"returned_quantity":0,"slot_id":"A","unit_amount":1000},` +
+		`{"amount":210,"quantity":3,"returned_quantity":0,"slot_id":"B","unit_amount":70}],"payment_open":false,` +
 		`"release_at":"2026-11-30T12:01:00.120Z","server_time":"2026-11-30T12:00:00.120Z","status":"HELD",` +
 		`"total":{"amount":2210,"currency":"KRW"},"version":1}`
 	if a.body != want {

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"holdfast/shared/ledger"
 )
@@ -28,8 +30,8 @@ const (
 	// problemTextCharactersMax bounds what a mistake repeats of the request: a pointer into
 	// a body, or the name of a member, may be as long as the body.
 	problemTextCharactersMax = 256
-	// retryAfterSeconds is what a 503 asks a client to wait.
-	retryAfterSeconds = "1"
+	// retryAfterDefault is what a 503 asks a client to wait.
+	retryAfterDefault = time.Second
 	// internalDetail is all that a caller learns of a fault of ours.
 	internalDetail = "something went wrong on our side; tell us the request_id"
 )
@@ -43,28 +45,36 @@ type answerForm struct {
 // answerForms is the one table from code to HTTP. A code that is not in it is a fault of
 // ours.
 var answerForms = map[ledger.Code]answerForm{
-	ledger.CodeInvalid:           {http.StatusBadRequest, "The request is not valid"},
-	codeKeyMissing:               {http.StatusBadRequest, "An Idempotency-Key is needed"},
-	codeUnauthenticated:          {http.StatusUnauthorized, "A token is needed"},
-	codeForbidden:                {http.StatusForbidden, "The token does not allow this"},
-	codeRouteNotFound:            {http.StatusNotFound, "There is no such route"},
-	ledger.CodeSlotNotFound:      {http.StatusNotFound, "There is no such slot"},
-	ledger.CodeHoldNotFound:      {http.StatusNotFound, "There is no such hold"},
-	ledger.CodeSlotClosed:        {http.StatusConflict, "The slot is closed"},
-	ledger.CodeSlotFixed:         {http.StatusConflict, "This part of a slot is fixed"},
-	ledger.CodeCapacityInUse:     {http.StatusConflict, "The capacity is in use"},
-	ledger.CodeHoldNotActive:     {http.StatusConflict, "The hold is over"},
-	ledger.CodeInsufficientStock: {http.StatusConflict, "Not enough is left"},
-	ledger.CodePriceChanged:      {http.StatusConflict, "The price has changed"},
-	ledger.CodeQuantityOverLimit: {http.StatusConflict, "Too many for one hold"},
-	ledger.CodeReferenceUsed:     {http.StatusConflict, "The payment has confirmed another hold"},
-	codeBodyTooLarge:             {http.StatusRequestEntityTooLarge, "The body is too large"},
-	codeUnsupportedMediaType:     {http.StatusUnsupportedMediaType, "The body must be JSON"},
-	ledger.CodeKeyReused:         {http.StatusUnprocessableEntity, "The Idempotency-Key was used before"},
-	ledger.CodeInternal:          {http.StatusInternalServerError, "A fault of ours"},
-	ledger.CodeBusy:              {http.StatusServiceUnavailable, "Too busy"},
-	ledger.CodeUnavailable:       {http.StatusServiceUnavailable, "Not available now"},
-	ledger.CodeOutcomeUnknown:    {http.StatusServiceUnavailable, "The outcome is not known"},
+	ledger.CodeInvalid:             {http.StatusBadRequest, "The request is not valid"},
+	codeKeyMissing:                 {http.StatusBadRequest, "An Idempotency-Key is needed"},
+	codeUnauthenticated:            {http.StatusUnauthorized, "A token is needed"},
+	codeForbidden:                  {http.StatusForbidden, "The token does not allow this"},
+	codeRouteNotFound:              {http.StatusNotFound, "There is no such route"},
+	ledger.CodeSlotNotFound:        {http.StatusNotFound, "There is no such slot"},
+	ledger.CodeHoldNotFound:        {http.StatusNotFound, "There is no such hold"},
+	ledger.CodeReservationNotFound: {http.StatusNotFound, "There is no such reservation"},
+	ledger.CodeSlotClosed:          {http.StatusConflict, "The slot is closed"},
+	ledger.CodeSlotFixed:           {http.StatusConflict, "This part of a slot is fixed"},
+	ledger.CodeCapacityInUse:       {http.StatusConflict, "The capacity is in use"},
+	ledger.CodeHoldNotActive:       {http.StatusConflict, "The hold is over"},
+	ledger.CodeInsufficientStock:   {http.StatusConflict, "Not enough is left"},
+	ledger.CodePriceChanged:        {http.StatusConflict, "The price has changed"},
+	ledger.CodeQuantityOverLimit:   {http.StatusConflict, "Too many for one hold"},
+	ledger.CodeReferenceUsed:       {http.StatusConflict, "The payment has confirmed another hold"},
+	ledger.CodePaymentInProgress:   {http.StatusConflict, "A payment is under way"},
+	ledger.CodeReservationEnded:    {http.StatusConflict, "The reservation has no payment to go on with"},
+	ledger.CodeTooLateToCancel:     {http.StatusConflict, "It is too late to cancel"},
+	ledger.CodeReturnOverSale:      {http.StatusConflict, "More is given back than is left"},
+	ledger.CodeAlreadyUsed:         {http.StatusConflict, "What was granted has been used"},
+	ledger.CodeKeyInProgress:       {http.StatusConflict, "The request is being carried out"},
+	codeBodyTooLarge:               {http.StatusRequestEntityTooLarge, "The body is too large"},
+	codeUnsupportedMediaType:       {http.StatusUnsupportedMediaType, "The body must be JSON"},
+	ledger.CodeKeyReused:           {http.StatusUnprocessableEntity, "The Idempotency-Key was used before"},
+	ledger.CodeInternal:            {http.StatusInternalServerError, "A fault of ours"},
+	ledger.CodeBusy:                {http.StatusServiceUnavailable, "Too busy"},
+	ledger.CodeUnavailable:         {http.StatusServiceUnavailable, "Not available now"},
+	ledger.CodeOutcomeUnknown:      {http.StatusServiceUnavailable, "The outcome is not known"},
+	ledger.CodePaymentUnavailable:  {http.StatusServiceUnavailable, "The payment provider does not answer"},
 }
 
 // refusal is an error of the HTTP face itself, before any command.
@@ -109,14 +119,33 @@ func problemOf(err error, id ledger.RequestID) Problem {
 			p.Slots, p.Prices = slotsOf(e), pricesOf(e)
 		}
 	}
-	if code == ledger.CodeHoldNotFound {
-		// Whatever the reason, a foreign hold and an unknown one have one text (P11).
+	// Whatever the reason, a foreign one and an unknown one have one text (P11).
+	switch code {
+	case ledger.CodeHoldNotFound:
 		detail = ledger.HoldNotFound().Message
+	case ledger.CodeReservationNotFound:
+		detail = ledger.ReservationNotFound().Message
 	}
 	form := answerForms[code]
 	p.Type, p.Title, p.Status = problemType+string(code), form.title, int32(form.status)
 	p.Code, p.Detail, p.RequestID = ProblemCode(code), detail, string(id)
 	return p
+}
+
+// retryAfter is when to ask again, in whole seconds and rounded up, or "" for an answer
+// that asking again does not change.
+func retryAfter(p Problem, err error) string {
+	wait := time.Duration(0)
+	if e := (*ledger.Error)(nil); errors.As(err, &e) {
+		wait = e.RetryAfter
+	}
+	if wait <= 0 && p.Status == http.StatusServiceUnavailable {
+		wait = retryAfterDefault
+	}
+	if wait <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
 }
 
 // shortened cuts text after problemTextCharactersMax characters, and shows that it did.

@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"holdfast/shared/topology"
 )
@@ -21,7 +23,8 @@ type router struct {
 var _ ServeMux = (*router)(nil)
 
 // newRouter registers every operation. It returns an error unless the operations of the
-// document are exactly the routes of the topology.
+// generated server are exactly the api function's routes in the topology. A route of
+// another function is described in the document and answered there; here there is none.
 func newRouter(a *API, contract *Contract) (*router, error) {
 	r := &router{api: a, contract: contract, routes: make(map[string]topology.Route), mux: http.NewServeMux()}
 	for _, route := range topology.Routes() {
@@ -58,8 +61,22 @@ func (r *router) HandleFunc(pattern string, handle func(http.ResponseWriter, *ht
 			exchangeOf(req).fail(err)
 			return
 		}
-		handle(w, req)
+		ctx, cancel := context.WithTimeout(req.Context(), budgetOf(pattern))
+		defer cancel()
+		handle(w, req.WithContext(ctx))
 	})
+}
+
+// budgetOf bounds the work of one request on the route. Where the payment provider is
+// waited for, its budget comes on top, so that a slow provider leaves the time to record
+// what it said.
+func budgetOf(pattern string) time.Duration {
+	switch pattern {
+	case "POST /v1/holds/{hold_id}/payment", "POST /v1/reservations/{reservation_id}/payment-session":
+		return topology.DatabaseBudget + topology.ProviderBudget
+	default:
+		return topology.DatabaseBudget
+	}
 }
 
 // ServeHTTP hands the request to its operation.

@@ -133,6 +133,11 @@ func policyPatchOf(body *PolicyChoice) ledger.PolicyPatch {
 	return ledger.PolicyPatch{
 		HoldFor: duration(body.HoldSeconds), GraceFor: duration(body.GraceSeconds),
 		HoldForMax: duration(body.HoldMaxSeconds), QuantityPerHoldMax: units(body.QuantityMaxPerHold),
+		OnDecline:   converted[ledger.OnDecline](body.OnDecline),
+		LatePayment: converted[ledger.LatePayment](body.LatePayment), LateByProvider: body.LatePaymentByProvider,
+		UnknownFor: duration(body.UnknownMaxSeconds), Delivery: converted[ledger.DeliveryKind](body.Delivery),
+		CancelFor: duration(body.CancelUntilSeconds), NoRestock: negated(body.Restock),
+		GrantTo: body.GrantToSlotID,
 	}
 }
 
@@ -160,6 +165,15 @@ func converted[To, From ~string](text *From) *To {
 	return &out
 }
 
+// negated is for what the contract and the ledger say the other way round.
+func negated(statement *bool) *bool {
+	if statement == nil {
+		return nil
+	}
+	out := !*statement
+	return &out
+}
+
 func duration(seconds *int64) *time.Duration {
 	if seconds == nil {
 		return nil
@@ -184,13 +198,21 @@ func slotOf(s ledger.Slot, c ledger.Counters) Slot {
 		StartsAt: timeOrNil(s.StartsAt), EndsAt: timeOrNil(s.EndsAt), Attributes: attributesOrNil(s.Attributes),
 		Capacity: int64(c.Capacity), Available: int64(c.Available), Held: int64(c.Held), Confirmed: int64(c.Confirmed),
 		UnitAmount: s.Terms.Price.AmountMinor, Currency: string(s.Terms.Price.Currency), Open: s.Terms.Open,
-		Policy: Policy{
-			HoldSeconds: seconds(s.Policy.HoldFor), GraceSeconds: seconds(s.Policy.GraceFor),
-			HoldMaxSeconds: seconds(s.Policy.HoldForMax), QuantityMaxPerHold: int64(s.Policy.QuantityPerHoldMax),
-		},
+		Policy:       policyOf(s.Policy),
 		Shards:       int32(s.Terms.Shards),
 		PriceVersion: int64(s.PriceVersion), Version: int64(s.Version),
 		CreatedAt: Time(s.CreatedAt), UpdatedAt: Time(s.UpdatedAt),
+	}
+}
+
+func policyOf(p ledger.Policy) Policy {
+	return Policy{
+		HoldSeconds: seconds(p.HoldFor), GraceSeconds: seconds(p.GraceFor),
+		HoldMaxSeconds: seconds(p.HoldForMax), QuantityMaxPerHold: int64(p.QuantityPerHoldMax),
+		OnDecline: OnDecline(p.Payment.OnDecline), LatePayment: LatePayment(p.Payment.LatePayment),
+		LatePaymentByProvider: p.Payment.LateByProvider, UnknownMaxSeconds: seconds(p.Payment.UnknownFor),
+		Delivery: Delivery(p.Payment.Delivery), CancelUntilSeconds: seconds(p.CancelFor),
+		Restock: !p.NoRestock, GrantToSlotID: textOrNil[string](p.GrantTo),
 	}
 }
 

@@ -29,7 +29,9 @@ func TestSlotAnswer(t *testing.T) {
 	f := newFixture(t)
 	want := `{"attributes":{"cabin":"economy"},"available":10,"capacity":10,"confirmed":0,"created_at":"2026-11-30T12:00:00.000Z",` +
 		`"currency":"KRW","ends_at":"2026-12-01T12:00:00.000Z","held":0,"open":true,` +
-		`"policy":{"grace_seconds":120,"hold_max_seconds":7200,"hold_seconds":7200,"quantity_max_per_hold":4},` +
+		`"policy":{"cancel_until_seconds":0,"delivery":"none","grace_seconds":120,"hold_max_seconds":7200,"hold_seconds":7200,` +
+		`"late_payment":"reacquire","late_payment_by_provider":false,"on_decline":"release","quantity_max_per_hold":4,` +
+		`"restock":true,"unknown_max_seconds":900},` +
 		`"price_version":1,"resource_id":"KE0901","resource_type":"flight","shards":3,"slot_id":"S","starts_at":"2026-12-01T09:30:00.123Z",` +
 		`"unit_amount":1000,"updated_at":"2026-11-30T12:00:00.000Z","version":1}`
 	created := f.put("S", definition)

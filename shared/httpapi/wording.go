@@ -20,12 +20,13 @@ const (
 
 // patternWords says each pattern of the document in words.
 var patternWords = map[string]string{
-	`^[A-Za-z0-9._:-]{1,128}$`: "must be 1 to 128 ASCII letters, digits, or any of . _ : -",
-	`^[A-Za-z0-9_-]{1,64}$`:    "must be 1 to 64 ASCII letters, digits, or any of _ -",
-	`^[!-+\--~]{1,255}$`:       "must be 1 to 255 printable ASCII characters without space or comma",
-	`^[!-~]{1,128}$`:           "must be 1 to 128 printable ASCII characters without space",
-	`^[!-~]+$`:                 "must be a next_cursor of an earlier answer, as it was given",
-	`^[A-Z]{3}$`:               currencyDetail,
+	`^[A-Za-z0-9._:-]{1,128}$`:   "must be 1 to 128 ASCII letters, digits, or any of . _ : -",
+	`^[A-Za-z0-9_-]{1,64}$`:      "must be 1 to 64 ASCII letters, digits, or any of _ -",
+	`^[!-+\--~]{1,255}$`:         "must be 1 to 255 printable ASCII characters without space or comma",
+	`^[!-~]{1,128}$`:             "must be 1 to 128 printable ASCII characters without space",
+	`^[!-~]+$`:                   "must be a next_cursor of an earlier answer, as it was given",
+	`^[A-Z]{3}$`:                 currencyDetail,
+	`^[A-Za-z0-9._:{}-]{0,128}$`: "must be at most 128 ASCII letters, digits, or any of . _ : -, with or without the placeholder of the owner",
 }
 
 // formatWords says the formats of texts in words.

@@ -117,7 +117,7 @@ func TestMistakesAreToldInPlainWords(t *testing.T) {
 		{"a body too much", call{method: http.MethodGet, path: "/v1/holds", body: `{}`, claims: owner("U")}, []string{"body : this request takes no body"}},
 		{"no key", keyed(""), nil},
 		{"a key with a comma", keyed("a,b"), []string{"header Idempotency-Key: must be 1 to 255 printable ASCII characters without space or comma"}},
-		{"no status", get("/v1/holds", "status=LOST"), []string{"query status: must be one of HELD, CONFIRMED, CANCELED, EXPIRED"}},
+		{"no status", get("/v1/holds", "status=LOST"), []string{"query status: must be one of HELD, PAYMENT_CHECKING, CONFIRMED, CANCELED, EXPIRED, RETURNED"}},
 		{"no limit", get("/v1/holds", "limit=many"), []string{"query limit: must be a whole number from 1 to 100"}},
 		{"too high a limit", get("/v1/holds", "limit=1000000000000000000000"), []string{"query limit: must be a whole number from 1 to 100"}},
 		{"no owner", get("/v1/holds", "owner="+strings.Repeat("u", 256)), []string{"query owner: must be text of 1 to 255 characters"}},
