@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -101,8 +100,8 @@ func TestQueueMappingsGiveBackWhatFailedOnly(t *testing.T) {
 	})
 }
 
-// Work that waits rings before the unknown outcome of a payment does, and at the time that
-// two receives take.
+// Work rings when it has waited as long as two tries of it take, and well before it is
+// given up.
 func TestOldWorkRings(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
 		a := s.mustResource(t, "AWS::CloudWatch::Alarm", "SagaQueueOld")
@@ -110,7 +109,7 @@ func TestOldWorkRings(t *testing.T) {
 		mustBe(t, "statistic", a.at("Statistic"), "Maximum")
 		mustBeRef(t, "queue", a.at("Dimensions", 0, "Value"), "SagaQueue.QueueName")
 		mustBe(t, "comparison", a.at("ComparisonOperator"), "GreaterThanThreshold")
-		mustBe(t, "threshold", a.at("Threshold"), json.Number("720"))
+		mustBe(t, "threshold", a.at("Threshold"), 720)
 		saga, _ := topology.FunctionNamed(topology.FunctionSaga)
 		if triesTake := time.Duration(saga.Queue.ReceivesMax) * saga.Queue.VisibilityTimeout; triesTake <= 12*time.Minute {
 			t.Errorf("a message is a dead letter after %s, before it is old", triesTake)
