@@ -69,7 +69,9 @@ func TestEveryAlarmSaysWhatItMeansAndReachesSomebody(t *testing.T) {
 func TestEveryFunctionQueueAndRouteIsWatched(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
 		want := []string{"ApiServerErrors", "ApiInternalFaults", "ExpiryHeartbeat", "ExpiryLag", "ExpiryFailed", "ExpiryTruncated",
-			"OutboxSetAside", "OutboxFailed", "OutboxTruncated", "OutboxLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting", "SagaFailuresWaiting", "SagaQueueOld"}
+			"OutboxSetAside", "OutboxFailed", "OutboxTruncated", "OutboxLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting", "SagaFailuresWaiting", "SagaQueueOld",
+			"WebhookFailed", "WebhookRefused", "WebhookMalformed",
+			"SagaLag", "SagaHeartbeat", "SagaFailed", "SagaTruncated", "ReservationsReview", "ReservationsRefundRequired"}
 		for _, f := range topology.Functions() {
 			id := constructID(string(f.Name))
 			want = append(want, id+"Errors", id+"Throttles", id+"Slow")
@@ -95,6 +97,9 @@ func TestEveryMetricHasAnAlarm(t *testing.T) {
 	explanatory := []telemetry.MetricName{
 		telemetry.MetricExpiryReleased, telemetry.MetricExpiryAlreadyEnded,
 		telemetry.MetricExpiryRemainingMin, telemetry.MetricOutboxPublished,
+		telemetry.MetricWebhookQueued, telemetry.MetricWebhookRecorded, telemetry.MetricWebhookIgnored,
+		telemetry.MetricSagaDriven, telemetry.MetricSagaUnknown, telemetry.MetricSagaRemainingMin,
+		telemetry.MetricReservationsCompensating,
 	}
 	eachStage(t, func(t *testing.T, s synthesis) {
 		watched := map[telemetry.MetricName]bool{}

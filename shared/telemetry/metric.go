@@ -58,6 +58,28 @@ const (
 // something to report, because a line for each request would cost more than the request.
 const MetricAPIInternalFaults MetricName = "api_internal_faults"
 
+// The metrics of the webhook. Each delivery of the provider is one of them.
+const (
+	MetricWebhookQueued    MetricName = "webhook_queued"
+	MetricWebhookRecorded  MetricName = "webhook_recorded"
+	MetricWebhookIgnored   MetricName = "webhook_ignored"
+	MetricWebhookRefused   MetricName = "webhook_refused"
+	MetricWebhookMalformed MetricName = "webhook_malformed"
+	MetricWebhookFailed    MetricName = "webhook_failed"
+)
+
+// The metrics of the saga's worker. A tick reports all of them but the unknown, also when
+// there was nothing to do; a batch of messages those that count.
+const (
+	MetricSagaLagSecondsMax MetricName = "saga_lag_seconds_max"
+	MetricSagaHeartbeat     MetricName = "saga_heartbeat"
+	MetricSagaDriven        MetricName = "saga_driven"
+	MetricSagaUnknown       MetricName = "saga_unknown"
+	MetricSagaFailed        MetricName = "saga_failed"
+	MetricSagaTruncated     MetricName = "saga_truncated"
+	MetricSagaRemainingMin  MetricName = "saga_remaining_min"
+)
+
 // Metric is what there is to know about a metric.
 type Metric struct {
 	Name    MetricName
@@ -84,6 +106,19 @@ func Metrics() []Metric {
 		{MetricReservationsRefundRequired, UnitCount, "Reservations whose money the provider will not give back by itself: a person must."},
 		{MetricReservationsCompensating, UnitCount, "Reservations whose money began to be voided or refunded."},
 		{MetricAPIInternalFaults, UnitCount, "Requests that ended in a fault of ours, which the caller was told as the code internal. Left out when there was none."},
+		{MetricWebhookQueued, UnitCount, "Deliveries of the payment provider that were queued for the saga."},
+		{MetricWebhookRecorded, UnitCount, "Deliveries of an event that the saga has recorded before."},
+		{MetricWebhookIgnored, UnitCount, "Deliveries that are signed and about nothing of ours."},
+		{MetricWebhookRefused, UnitCount, "Deliveries without a good signature, or too large: the secret is wrong, or somebody else sends them."},
+		{MetricWebhookMalformed, UnitCount, "Deliveries that are signed and can't be read."},
+		{MetricWebhookFailed, UnitCount, "Deliveries that could not be taken in, because the secret, the table or the queue did not answer; the provider sends them again."},
+		{MetricSagaLagSecondsMax, UnitSeconds, "At the start of a tick: now minus the due time of the oldest reservation that should have been looked at and has not been; zero when none waits. Left out when not all due shards could be read."},
+		{MetricSagaHeartbeat, UnitCount, "Ticks that read all due shards, or as far as their time allowed."},
+		{MetricSagaDriven, UnitCount, "Reservations that were driven as far as they could go, by a message or a tick."},
+		{MetricSagaUnknown, UnitCount, "Messages of reservations that are not there yet: the provider was faster than our own write. Each comes again."},
+		{MetricSagaFailed, UnitCount, "Messages and due reservations that could not be worked on; each comes again."},
+		{MetricSagaTruncated, UnitCount, "Batches and ticks that stopped for lack of time with work left."},
+		{MetricSagaRemainingMin, UnitCount, "Due reservations that a truncated tick had read and left behind; there may be more."},
 	}
 }
 
