@@ -339,7 +339,9 @@ func (w ReservationWrite) validate() error {
 	if (w.Replaces == 0) != (w.From == "") {
 		return fmt.Errorf("reservation %s replaces version %d in status %q", w.Next.ID, w.Replaces, w.From)
 	}
-	if w.From != w.Next.Status && !slices.Contains(reservationMoves[w.From], w.Next.Status) {
+	moves, known := reservationMoves[w.From]
+	stays := w.From == w.Next.Status && w.From != ""
+	if !known || (!stays && !slices.Contains(moves, w.Next.Status)) {
 		return fmt.Errorf("reservation %s can't go from %s to %s", w.Next.ID, w.From, w.Next.Status)
 	}
 	return w.Next.check()

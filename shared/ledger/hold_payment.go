@@ -94,7 +94,9 @@ func ReacquiredID(h Hold) HoldID { return NewHoldID(derivedBits("reacquire", str
 // is born CONFIRMED, because a hold that has ended never comes back. If h still holds the
 // units, it ends in the same Change and they move once. If it has ended, allocations say
 // where to take them from, by slot; the Change then needs them to be available. It needs
-// every slot to be open, and looks at no price, sale window or limit.
+// every slot to be open, and looks at no price, sale window or limit. It returns
+// CodeHoldNotDue before h is over, CodeHoldNotActive for a hold that was sold, and
+// CodeInsufficientStock for units on too many stock items.
 func Reacquire(h Hold, allocations map[SlotID][]Allocation, origin Origin, now time.Time) (Change, error) {
 	born := Hold{
 		ID: ReacquiredID(h), Owner: h.Owner, Status: StatusConfirmed, CreatedAt: now,
@@ -102,10 +104,12 @@ func Reacquire(h Hold, allocations map[SlotID][]Allocation, origin Origin, now t
 		Reservation: h.Reservation, Reacquires: h.ID, EndedAt: now, Version: 1,
 	}
 	from := BucketAvailable
-	if h.Status == StatusHeld {
-		if now.Before(h.ReleaseAt) {
-			return Change{}, errorf(CodeHoldNotDue, "the hold is not over yet")
-		}
+	switch {
+	case h.Status == StatusConfirmed, h.Status == StatusReturned:
+		return Change{}, notActive(h, now)
+	case h.Status == StatusHeld && now.Before(h.ReleaseAt):
+		return Change{}, errorf(CodeHoldNotDue, "the hold is not over yet")
+	case h.Status == StatusHeld:
 		from = BucketHeld
 	}
 	var movements []Movement
