@@ -232,11 +232,15 @@ func TestKeysAreNeeded(t *testing.T) {
 	f := newFixture(t)
 	f.define("seat", 5)
 	hold := f.mustHold(owner("U"), "seat", 1)
+	paying := f.mustPay(owner("U"), f.mustHoldOf(owner("U"), "paid"))
 	calls := []call{
 		{method: http.MethodPost, path: "/v1/holds", body: line("seat", 1), claims: owner("U")},
 		{method: http.MethodPost, path: "/v1/holds/" + hold + "/cancel", claims: owner("U")},
 		{method: http.MethodPost, path: "/v1/holds/" + hold + "/confirm", claims: service()},
 		{method: http.MethodPatch, path: "/v1/slots/seat", body: `{"open":false}`, claims: catalog()},
+		{method: http.MethodPost, path: "/v1/holds/" + hold + "/payment", claims: owner("U")},
+		{method: http.MethodPost, path: "/v1/reservations/" + paying + "/cancel", claims: owner("U")},
+		{method: http.MethodPost, path: "/v1/reservations/" + paying + "/delivery", body: `{"delivered":true}`, claims: service()},
 	}
 	for _, c := range calls {
 		f.do(c).wantProblem(http.StatusBadRequest, "idempotency_key_missing")

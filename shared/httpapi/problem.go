@@ -120,10 +120,10 @@ func problemOf(err error, id ledger.RequestID) Problem {
 		}
 	}
 	// Whatever the reason, a foreign one and an unknown one have one text (P11).
-	switch code {
-	case ledger.CodeHoldNotFound:
+	switch {
+	case code == ledger.CodeHoldNotFound:
 		detail = ledger.HoldNotFound().Message
-	case ledger.CodeReservationNotFound:
+	case code == ledger.CodeReservationNotFound:
 		detail = ledger.ReservationNotFound().Message
 	}
 	form := answerForms[code]

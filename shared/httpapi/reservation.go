@@ -196,7 +196,7 @@ func reservationAt(r ledger.Reservation, h ledger.Hold, now time.Time) Reservati
 		Reason: textOrNil[ReservationReason](r.Reason),
 		Amount: Money{Amount: r.Amount.AmountMinor, Currency: string(r.Amount.Currency)},
 		Stock:  o.stock, Money: o.money, Message: o.message,
-		Attempts: int32(len(r.Attempts)), //nolint:gosec // at most ledger.AttemptsMax
+		Attempts: int32(len(r.Attempts)),
 		Refunds:  make([]Refund, len(r.Refunds)),
 
 		CapturedAmount: o.capturedMinor, RefundedAmount: o.refundedMinor, OwedAmount: o.owedMinor,
