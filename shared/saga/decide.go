@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"slices"
 	"time"
 
 	"holdfast/shared/ledger"
@@ -141,9 +142,10 @@ func (d decider) askForNotice() (Decision, bool) {
 
 // takeNotice records the notice with whatever is written, or alone when it changes
 // nothing. While the provider has not been asked it is kept: an event must never count as
-// done before its effect is (case D14).
+// done before its effect is (case D14). What a creation shows is not asked yet, because
+// one that is repeated under its key answers how the payment was at first.
 func (d decider) takeNotice(decision Decision) Decision {
-	if d.Notice == nil || decision.Effect.Kind != "" || decision.Retry {
+	if d.Notice == nil || decision.Effect.Kind != "" || decision.Retry || recordsPayment(decision.Change) {
 		return decision
 	}
 	r := d.Reservation
@@ -154,6 +156,11 @@ func (d decider) takeNotice(decision Decision) Decision {
 	}
 	decision.Change.Uniqueness = append(decision.Change.Uniqueness, r.ClaimEvent(d.Notice.ID))
 	return decision
+}
+
+// recordsPayment reports whether the change writes down the provider's id of a payment.
+func recordsPayment(c ledger.Change) bool {
+	return slices.ContainsFunc(c.Uniqueness, func(u ledger.Uniqueness) bool { return u.Kind == ledger.UniqueProviderPayment })
 }
 
 // others sees to the attempts before the current one: none of them may keep money.
