@@ -50,10 +50,12 @@ func compose(ctx context.Context) (handler, error) {
 	})
 	clock, random := system.RealClock{}, system.RealRandom{}
 	source := telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionAPI)}
+	logger := telemetry.NewLogger(os.Stdout, source)
 	api, err := httpapi.New(httpapi.Options{
 		Store: dynamo.NewStore(client, c.TableName, clock, random), Clock: clock, Random: random,
 		OperatorGroup: c.OperatorGroup,
-		Logger:        telemetry.NewLogger(os.Stdout, source),
+		Provider:      newProvider(c, shared, clock, logger),
+		Logger:        logger,
 		Metrics:       telemetry.NewEmitter(os.Stdout, clock, source),
 	})
 	if err != nil {

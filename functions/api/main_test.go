@@ -31,9 +31,10 @@ func event(t *testing.T, method, path, body, scope string) json.RawMessage {
 	return text
 }
 
-// The real wiring, against a real table: a slot is defined, held and confirmed, and the
-// same create is answered the same again.
-func TestTheWiringWorks(t *testing.T) {
+// sender composes the function on a new table and sends it requests, whose status must be
+// the one that is named.
+func sender(t *testing.T) func(method, path, body, scope string, status int) map[string]any {
+	t.Helper()
 	client, table := dynamotest.NewTable(t)
 	endpoint := *client.Options().BaseEndpoint
 	t.Setenv("HOLDFAST_STAGE", "local")
@@ -45,7 +46,7 @@ func TestTheWiringWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	send := func(method, path, body, scope string, status int) map[string]any {
+	return func(method, path, body, scope string, status int) map[string]any {
 		t.Helper()
 		response, err := handle(t.Context(), event(t, method, path, body, scope))
 		if err != nil || response.StatusCode != status {
@@ -57,6 +58,12 @@ func TestTheWiringWorks(t *testing.T) {
 		}
 		return value
 	}
+}
+
+// The real wiring, against a real table: a slot is defined, held and confirmed, and the
+// same create is answered the same again.
+func TestTheWiringWorks(t *testing.T) {
+	send := sender(t)
 	send(http.MethodGet, "/v1/health", "", "", http.StatusOK)
 	send(http.MethodPut, "/v1/slots/seat", `{"resource_type":"flight","resource_id":"KE0901","capacity":3,"unit_amount":1000,"currency":"KRW","open":true,"shards":2}`,
 		"catalog", http.StatusCreated)
