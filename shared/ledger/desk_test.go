@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"holdfast/shared/ledger"
@@ -210,6 +211,61 @@ func (d *desk) expire(id ledger.HoldID) (string, error) {
 	return d.end(ledger.CommandExpireHold, id, request{}, func(h ledger.Hold, o ledger.Origin) (ledger.Change, error) {
 		return ledger.Expire(h, o, d.now)
 	})
+}
+
+// paid carries out a step of a hold's payment, for one reservation of its own.
+func (d *desk) paid(verb string, id ledger.HoldID, attempt string, lines []ledger.Quote) (string, error) {
+	return d.end(ledger.CommandDriveReservation, id, request{owner: "saga"}, func(h ledger.Hold, o ledger.Origin) (ledger.Change, error) {
+		switch verb {
+		case "pay":
+			n, err := strconv.Atoi(cmp.Or(attempt, "1"))
+			if err != nil {
+				return ledger.Change{}, err
+			}
+			return ledger.StartAttempt(h, ledger.NewReservationID(random("reservation of "+string(id))), ledger.AttemptNumber(n), o, d.now)
+		case "close":
+			return ledger.CloseAttempt(h, o, d.now), nil
+		case "sell":
+			return ledger.ConfirmPaid(h, o, d.now)
+		case "release":
+			return ledger.ReleaseUnpaid(h, o, d.now)
+		case "give-up":
+			return ledger.ExpireUnknown(h, o, d.now)
+		default:
+			var back []ledger.ReturnLine
+			for _, line := range lines {
+				back = append(back, ledger.ReturnLine{Slot: line.Slot, Quantity: line.Quantity})
+			}
+			return ledger.Return(h, back, o, d.now)
+		}
+	})
+}
+
+// reacquire sells a hold that is over, from its own units or from what is left.
+func (d *desk) reacquire(id ledger.HoldID) (ledger.HoldID, error) {
+	hold, err := d.store.Hold(context.Background(), id)
+	if err != nil {
+		return "", err
+	}
+	allocations := make(map[ledger.SlotID][]ledger.Allocation)
+	for _, line := range hold.Lines {
+		slots, err := d.store.Slots(context.Background(), []ledger.SlotID{line.Slot})
+		if err != nil {
+			return "", err
+		}
+		stock, err := d.store.StockAtOneMoment(context.Background(), slots[0])
+		if err != nil {
+			return "", err
+		}
+		found, fits := ledger.Allocate(stock, line.Quantity, ledger.PickShard(id, line.Slot, len(stock)))
+		if !fits && hold.Status != ledger.StatusHeld {
+			return "", &ledger.Error{Code: ledger.CodeInsufficientStock, Slots: []ledger.SlotID{line.Slot}, Message: "the units are gone"}
+		}
+		allocations[line.Slot] = found
+	}
+	change, err := ledger.Reacquire(hold, allocations, d.origin(ledger.CommandDriveReservation, "saga"), d.now)
+	_, err = d.once(ledger.CommandDriveReservation, request{}, change, "", err)
+	return ledger.ReacquiredID(hold), err
 }
 
 // putSlot defines the slot, or edits it if there is one. alter turns the definition

@@ -140,6 +140,11 @@ func TestP4_OpenAttemptKeepsTheHold(t *testing.T) {
 	}
 	change, err = ledger.Confirm(hold, "", originOf("confirm"), noon)
 	refusedWith(t, "confirm by the shop after a closed attempt", change, err, ledger.CodePaymentInProgress)
+	change, err = ledger.Confirm(heldHold(t), "", originOf("confirm"), noon)
+	mustStep(t)(change, err)
+	if of := change.Holds[0].Of; of == nil || *of != "" {
+		t.Error("the write of a shop's confirm does not look for a reservation")
+	}
 	for _, ended := range []struct {
 		change ledger.Change
 		err    error

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -68,7 +69,8 @@ func firstDifference(got, want string) string {
 type script struct {
 	*desk
 	slots []ledger.SlotID
-	names []string // of the holds, in the order of their first use
+	names []string        // of the holds, in the order of their first use
+	late  []ledger.HoldID // the holds that were over when their payment came
 }
 
 // answerIndent marks a line of answer.
@@ -94,6 +96,9 @@ func runScript(t *testing.T, text string) string {
 	holds := make([]ledger.HoldID, len(s.names))
 	for i, name := range s.names {
 		holds[i] = holdID(name)
+	}
+	for _, id := range s.late {
+		holds = append(holds, ledger.ReacquiredID(ledger.Hold{ID: id}))
 	}
 	ledgertest.CheckBooks(t, store, s.slots, holds)
 	return out.String()
@@ -139,6 +144,14 @@ func (s *script) answer(verb, name string, args []string) (string, error) {
 		return s.shown(s.cancel(s.id(name), r))
 	case "expire":
 		return s.shown(s.expire(s.id(name)))
+	case "pay", "close", "sell", "release", "give-up", "return":
+		return s.shown(s.paid(verb, s.id(name), options["attempt"], lines))
+	case "reacquire":
+		id, err := s.reacquire(s.id(name))
+		if !slices.Contains(s.late, s.id(name)) {
+			s.late = append(s.late, s.id(name))
+		}
+		return s.shown(string(id), err)
 	case "show":
 		return s.shown(string(s.id(name)), nil)
 	case "stock":
@@ -154,7 +167,7 @@ func (s *script) answer(verb, name string, args []string) (string, error) {
 	}
 }
 
-// parseArguments reads name=value and slot=quantity@amount.
+// parseArguments reads name=value and slot=quantity@amount, whose amount may be left out.
 func parseArguments(args []string) (map[string]string, []ledger.Quote, error) {
 	options := make(map[string]string)
 	var lines []ledger.Quote
@@ -169,7 +182,7 @@ func parseArguments(args []string) (map[string]string, []ledger.Quote, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		a, err := strconv.ParseInt(amount, 10, 64)
+		a, err := strconv.ParseInt(cmp.Or(amount, "0"), 10, 64)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -185,11 +198,25 @@ func (s *script) id(name string) ledger.HoldID {
 	return holdID(name)
 }
 
+// lateSuffix names the hold in the place of one that was over when its payment came.
+const lateSuffix = "-late"
+
+// named is the hold that the script calls so.
+func named(name string) ledger.HoldID {
+	if over, late := strings.CutSuffix(name, lateSuffix); late {
+		return ledger.ReacquiredID(ledger.Hold{ID: holdID(over)})
+	}
+	return holdID(name)
+}
+
 // name is what the script calls the hold.
 func (s *script) name(id ledger.HoldID) string {
 	for _, name := range s.names {
 		if holdID(name) == id {
 			return name
+		}
+		if named(name+lateSuffix) == id {
+			return name + lateSuffix
 		}
 	}
 	return string(id)
@@ -240,6 +267,10 @@ func (s *script) put(id ledger.SlotID, options map[string]string) (string, error
 				d.Terms.Open = value == "yes"
 			case "life":
 				d.Policy.HoldFor = duration(value)
+			case "restock":
+				d.Policy.NoRestock = value == "no"
+			case "unknown":
+				d.Policy.Payment.UnknownFor = duration(value)
 			case "most":
 				d.Policy.QuantityPerHoldMax = ledger.Units(number(value))
 			case "gate":
@@ -277,6 +308,15 @@ func (s *script) shown(id string, err error) (string, error) {
 			fmt.Fprintf(&out, "%c#%d:%d", "(+"[min(i, 1)], a.Shard, a.Quantity)
 		}
 		out.WriteString(")")
+		if back := line.ReturnedQuantity(); back > 0 {
+			fmt.Fprintf(&out, "-%d", back)
+		}
+	}
+	if hold.AttemptOpen != 0 {
+		fmt.Fprintf(&out, " attempt=%d", hold.AttemptOpen)
+	}
+	if hold.Reacquires != "" {
+		fmt.Fprintf(&out, " for=%s", s.name(hold.Reacquires))
 	}
 	total := hold.Total()
 	fmt.Fprintf(&out, " total=%d%s until=%s version=%d", total.AmountMinor, total.Currency, hold.ReleaseAt.Format(clockFormat), hold.Version)
@@ -303,7 +343,7 @@ func (s *script) stock(id ledger.SlotID) (string, error) {
 }
 
 func (s *script) events(name string) (string, error) {
-	events, err := s.store.HoldEvents(context.Background(), holdID(name))
+	events, err := s.store.HoldEvents(context.Background(), named(name))
 	if slices.Contains(s.slots, ledger.SlotID(name)) {
 		events, err = s.store.SlotEvents(context.Background(), ledger.SlotID(name))
 	}

@@ -210,7 +210,7 @@ func TestSlotPatch(t *testing.T) {
 	}.Apply(base)
 	want := ledger.SlotDefinition{
 		ResourceType: "show", ResourceID: "hamlet", StartsAt: noon, EndsAt: later, Attributes: map[string]string{}, Capacity: 20,
-		Terms:  ledger.Terms{Open: false, Price: ledger.Money{AmountMinor: 7, Currency: "EUR"}, Shards: 2},
+		Terms: ledger.Terms{Open: false, Price: ledger.Money{AmountMinor: 7, Currency: "EUR"}, Shards: 2},
 		Policy: ledger.Policy{
 			HoldFor: minute, GraceFor: minute, HoldForMax: minute, QuantityPerHoldMax: 3,
 			Payment: ledger.PaymentTerms{

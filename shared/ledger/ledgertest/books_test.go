@@ -30,6 +30,25 @@ type lying struct {
 	slot       func(*ledger.Slot)
 	holdEvents func([]ledger.Event) []ledger.Event
 	slotEvents func([]ledger.Event) []ledger.Event
+
+	reservation       func(*ledger.Reservation)
+	reservationEvents func([]ledger.Event) []ledger.Event
+}
+
+func (l lying) Reservation(ctx context.Context, id ledger.ReservationID) (ledger.Reservation, error) {
+	reservation, err := l.Store.Reservation(ctx, id)
+	if l.reservation != nil && err == nil {
+		l.reservation(&reservation)
+	}
+	return reservation, err
+}
+
+func (l lying) ReservationEvents(ctx context.Context, id ledger.ReservationID) ([]ledger.Event, error) {
+	events, err := l.Store.ReservationEvents(ctx, id)
+	if l.reservationEvents != nil {
+		events = l.reservationEvents(events)
+	}
+	return events, err
 }
 
 func (l lying) StockAtOneMoment(ctx context.Context, slot ledger.Slot) ([]ledger.Stock, error) {
