@@ -38,6 +38,9 @@ type Sighting struct {
 	NotFound bool
 	// Refused is the effect that the provider will never carry out; "" for none.
 	Refused EffectKind
+	// Refunded is the number of the refund whose carrying out has shown Payment; zero for
+	// another effect.
+	Refunded int
 }
 
 // saysAnything reports whether the provider has been heard about the payment itself.

@@ -60,10 +60,8 @@ func mayStillBuy(reason ledger.Reason) bool {
 
 // giveBack makes sure that an attempt keeps no money, and reports whether that is so.
 func (d decider) giveBack(a ledger.Attempt) (Decision, bool) {
-	sighting, asked := d.Sightings[a.Number]
-	contradicted := asked && sighting.Seen && a.State == ledger.AttemptVoided && holdsMoney(sighting.Payment)
-	if d.settled(a) && !contradicted {
-		return Decision{}, true
+	if d.settled(a) && !d.contradicted(a) {
+		return d.lastAsk(a)
 	}
 	sighting, first, known := d.known(a)
 	if !known {
@@ -89,6 +87,31 @@ func (d decider) settled(a ledger.Attempt) bool {
 		return true
 	case ledger.AttemptCaptured:
 		return d.Reservation.RefundedMinor(a.Number, ledger.RefundDone) >= a.CapturedMinor
+	default:
+		return false
+	}
+}
+
+// lastAsk asks once more about an attempt that keeps no money, when what has ended is
+// looked at for the last time, and reports whether that is over.
+func (d decider) lastAsk(a ledger.Attempt) (Decision, bool) {
+	r := d.Reservation
+	if !r.Status.Ended() || a.Payment == "" || r.LookAt.IsZero() || r.LookAt.After(d.Now) {
+		return Decision{}, true
+	}
+	_, first, known := d.known(a)
+	return first, known
+}
+
+// contradicted reports whether the provider now says otherwise: money in what it had
+// voided, or less given back than it had said.
+func (d decider) contradicted(a ledger.Attempt) bool {
+	p := d.Sightings[a.Number].Payment
+	switch a.State {
+	case ledger.AttemptVoided:
+		return holdsMoney(p)
+	case ledger.AttemptCaptured:
+		return p.Status == payment.StatusCaptured && p.RefundedMinor < d.Reservation.RefundedMinor(a.Number, ledger.RefundDone)
 	default:
 		return false
 	}
@@ -125,32 +148,63 @@ func (d decider) refundReason() ledger.Reason {
 	return d.Reservation.Reason
 }
 
-// settleRefund takes the attempt's first refund that is not done to its end. How much the
-// provider says it has given back decides, so that an answer that was lost, or a refund
-// that a person made by hand, is not given twice.
+// settleRefund takes the attempt's refunds that are not done to their end: first what is
+// owed, then what a person must see to. How much the provider says it has given back
+// decides, so that an answer that was lost, or a refund that a person made by hand, is
+// not given twice.
 func (d decider) settleRefund(a ledger.Attempt, s Sighting, next ledger.Reservation) Decision {
 	given := d.Reservation.RefundedMinor(a.Number, ledger.RefundDone)
-	i := slices.IndexFunc(next.Refunds, func(r ledger.Refund) bool {
-		return r.Attempt == a.Number && r.State != ledger.RefundDone
-	})
+	if short := given - s.Payment.RefundedMinor; short > 0 {
+		return d.refundFailed(next, failedAfterwards(next.Refunds, a.Number, short))
+	}
+	i := firstRefund(next.Refunds, a.Number, ledger.RefundOwed)
+	if i < 0 {
+		i = firstRefund(next.Refunds, a.Number, ledger.RefundFailed)
+	}
 	if i < 0 {
 		return Decision{}
 	}
 	refund := &next.Refunds[i]
 	switch {
-	case s.Payment.RefundedMinor >= given+refund.AmountMinor:
+	case s.Payment.RefundedMinor >= given+refund.AmountMinor, s.Refunded == refund.Number:
 		refund.State, refund.EndedAt = ledger.RefundDone, d.Now
 		return Decision{Change: d.step(next, ledger.EventReservationRefundEnded)}
+	case refund.State == ledger.RefundFailed && next.Status == ledger.ReservationCompensating, s.Refused == EffectRefund && refund.State == ledger.RefundOwed:
+		return d.refundFailed(next, i)
 	case refund.State == ledger.RefundFailed:
 		return Decision{LookAt: d.Now.Add(LookSeldom)}
-	case s.Refused == EffectRefund:
-		refund.State, refund.EndedAt, next.LookAt = ledger.RefundFailed, d.Now, d.Now.Add(LookSeldom)
-		if next.Status == ledger.ReservationCompensating {
-			next.Status = ledger.ReservationRefundRequired
-		}
-		return Decision{Change: d.step(next, ledger.EventReservationRefundRequired)}
 	}
 	return Decision{Effect: Effect{Kind: EffectRefund, Attempt: a, AmountMinor: refund.AmountMinor, Refund: refund.Number}}
+}
+
+// refundFailed writes down that a refund is left to a person. What is owed beside it is
+// still given.
+func (d decider) refundFailed(next ledger.Reservation, i int) Decision {
+	refund := &next.Refunds[i]
+	refund.State, refund.EndedAt, next.LookAt = ledger.RefundFailed, d.Now, d.Now
+	if next.Status == ledger.ReservationCompensating || next.Status == ledger.ReservationRefunded {
+		next.Status = ledger.ReservationRefundRequired
+	}
+	return Decision{Change: d.step(next, ledger.EventReservationRefundRequired)}
+}
+
+func firstRefund(refunds []ledger.Refund, n ledger.AttemptNumber, state ledger.RefundState) int {
+	return slices.IndexFunc(refunds, func(r ledger.Refund) bool { return r.Attempt == n && r.State == state })
+}
+
+// failedAfterwards is the refund that was done and is not any more, when short is missing:
+// the last one of that amount, or else the last one.
+func failedAfterwards(refunds []ledger.Refund, n ledger.AttemptNumber, short int64) int {
+	last := -1
+	for i, r := range refunds {
+		if r.Attempt != n || r.State != ledger.RefundDone {
+			continue
+		}
+		if last < 0 || r.AmountMinor == short || refunds[last].AmountMinor != short {
+			last = i
+		}
+	}
+	return last
 }
 
 // compensated ends the reservation: no money is left in it and none can come.
@@ -182,22 +236,23 @@ func (d decider) refundRequired() Decision {
 	if d.waitedEnough() {
 		return d.giveUp()
 	}
+	done := true
 	for _, attempt := range d.Reservation.Attempts {
 		decision, settled := d.giveBack(attempt)
-		if settled {
-			continue
-		}
 		if decision.acts() {
 			return decision
 		}
-		return Decision{LookAt: d.Now.Add(LookSeldom)}
+		done = done && settled
 	}
-	return d.compensated()
+	if done {
+		return d.compensated()
+	}
+	return Decision{LookAt: d.Now.Add(LookSeldom)}
 }
 
 // review keeps no unwanted money, and keeps the units no longer than others may.
 func (d decider) review() Decision {
-	waiting := Decision{}
+	waiting := Decision{LookAt: d.laterLook()}
 	for _, attempt := range d.Reservation.Attempts {
 		if !attempt.Unwanted {
 			continue
@@ -242,11 +297,27 @@ func (d decider) ended() Decision {
 	case sighting.Unreachable, sighting.NotFound:
 		return Decision{Retry: true, Answered: sighting.NotFound}
 	case !sighting.Seen:
-		return Decision{}
+		return Decision{LookAt: d.laterLook()}
 	case unwanted && (attempt.State == ledger.AttemptVoided || !d.settled(attempt)):
 		return d.reopen(attempt, sighting.Payment)
 	}
-	return d.checkRefunds(attempt, sighting)
+	if refunds := d.checkRefunds(attempt, sighting); refunds.acts() || !refunds.LookAt.IsZero() {
+		return refunds
+	}
+	return Decision{LookAt: d.laterLook()}
+}
+
+// laterLook is when what has ended is looked at for the last time: LastLookAfter its last
+// step. Zero is for what was looked at already, or had no payment, and for a single
+// payment that bought what it was for.
+func (d decider) laterLook() time.Time {
+	r := d.Reservation
+	at := r.UpdatedAt.Add(LastLookAfter)
+	bought := r.Status == ledger.ReservationCompleted && len(r.Attempts) == 1
+	if !at.After(d.Now) || bought || d.lastLook().IsZero() {
+		return time.Time{}
+	}
+	return at
 }
 
 // reopen: money has come to a reservation that had ended without it.
@@ -262,19 +333,10 @@ func (d decider) reopen(a ledger.Attempt, p payment.Payment) Decision {
 // checkRefunds gives what is owed of a sale that stands, and notices a refund that has
 // failed after the provider had taken it on.
 func (d decider) checkRefunds(a ledger.Attempt, s Sighting) Decision {
-	next := d.Reservation.Clone()
-	given := d.Reservation.RefundedMinor(a.Number, ledger.RefundDone)
-	if s.Payment.Status == payment.StatusCaptured && s.Payment.RefundedMinor < given {
-		i := lastDone(next.Refunds, a.Number)
-		next.Refunds[i].State, next.LookAt = ledger.RefundFailed, d.Now.Add(LookSeldom)
-		if next.Status == ledger.ReservationRefunded {
-			next.Status = ledger.ReservationRefundRequired
-		}
-		return Decision{Change: d.step(next, ledger.EventReservationRefundRequired)}
-	}
-	if d.Reservation.RefundedMinor(a.Number, ledger.RefundOwed, ledger.RefundFailed) == 0 {
+	if d.Reservation.RefundedMinor(a.Number, ledger.RefundOwed, ledger.RefundFailed) == 0 && !d.contradicted(a) {
 		return Decision{}
 	}
+	next := d.Reservation.Clone()
 	next.LookAt = d.Now
 	return d.settleRefund(a, s, next)
 }
@@ -283,7 +345,8 @@ func (d decider) checkRefunds(a ledger.Attempt, s Sighting) Decision {
 // next thing to do. What a person must see to keeps nothing else waiting.
 func (d decider) payOwed() (Decision, bool) {
 	attempt, paid := d.Reservation.Current()
-	if !paid || d.Reservation.RefundedMinor(attempt.Number, ledger.RefundOwed) == 0 {
+	owes := d.Reservation.RefundedMinor(attempt.Number, ledger.RefundOwed) > 0
+	if !paid || (!owes && !d.contradicted(attempt)) {
 		return Decision{}, false
 	}
 	sighting, first, known := d.known(attempt)
@@ -292,15 +355,6 @@ func (d decider) payOwed() (Decision, bool) {
 	}
 	decision := d.checkRefunds(attempt, sighting)
 	return decision, decision.acts()
-}
-
-func lastDone(refunds []ledger.Refund, n ledger.AttemptNumber) int {
-	for i := len(refunds) - 1; i >= 0; i-- {
-		if refunds[i].Attempt == n && refunds[i].State == ledger.RefundDone {
-			return i
-		}
-	}
-	return 0
 }
 
 // lastLook is when a reservation that ended is looked at once more; never for one that
@@ -314,10 +368,14 @@ func (d decider) lastLook() time.Time {
 	return time.Time{}
 }
 
-// nextLookOfEnded keeps a completed reservation in the due index while it owes something.
+// nextLookOfEnded keeps a completed reservation in the due index while it owes something,
+// or has an attempt before the one that paid.
 func (d decider) nextLookOfEnded(next ledger.Reservation) time.Time {
-	if next.OwedMinor() > 0 {
+	switch {
+	case next.OwedMinor() > 0:
 		return d.Now
+	case len(next.Attempts) > 1:
+		return d.lastLook()
 	}
 	return time.Time{}
 }

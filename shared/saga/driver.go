@@ -159,20 +159,25 @@ func (w *drive) write(ctx context.Context, decision Decision) error {
 	if err != nil {
 		return fmt.Errorf("reservation %s: %w", w.id, err)
 	}
-	if claimsEvent(decision.Change) {
-		w.notice = nil
-	}
+	w.forget(decision.Change)
 	w.report(ctx, decision)
 	return w.load(ctx)
 }
 
-func claimsEvent(c ledger.Change) bool {
-	for _, u := range c.Uniqueness {
-		if u.Kind == ledger.UniqueProviderEvent {
-			return true
+// forget drops what the change that was written has made old: the notice if it is
+// recorded, the stock, and what the creation of a payment has shown. A creation that was
+// repeated under its key answers how the payment was at first, and not how it is.
+func (w *drive) forget(written ledger.Change) {
+	w.stock = nil
+	for _, u := range written.Uniqueness {
+		switch u.Kind {
+		case ledger.UniqueProviderEvent:
+			w.notice = nil
+		case ledger.UniqueProviderPayment:
+			clear(w.sightings)
+		default:
 		}
 	}
-	return false
 }
 
 // learnStock: what was read of the stock is out of date, or a slot is closed.
@@ -195,17 +200,17 @@ func (w *drive) perform(ctx context.Context, e Effect) error {
 	var failure *payment.Error
 	switch {
 	case err == nil:
-		w.sightings[e.Attempt.Number] = Sighting{Seen: true, Payment: seen, Refused: before.Refused}
+		w.sightings[e.Attempt.Number] = Sighting{Seen: true, Payment: seen, Refused: before.Refused, Refunded: e.Refund}
 	case !errors.As(err, &failure) || failure.Kind == payment.KindUnreachable:
 		w.sightings[e.Attempt.Number] = Sighting{Unreachable: true}
 	case failure.Kind == payment.KindNotFound:
 		w.sightings[e.Attempt.Number] = Sighting{NotFound: true}
+	case failure.Kind == payment.KindConflict && w.retries < RetriesMax:
+		// The payment is not as it was thought to be. How it is decides what to do instead.
+		w.retries++
+		return w.perform(ctx, Effect{Kind: EffectLookUp, Attempt: e.Attempt})
 	case failure.Kind == payment.KindConflict:
-		// The payment is not as it was thought to be: look at it.
-		delete(w.sightings, e.Attempt.Number)
-		if w.retries++; w.retries > RetriesMax {
-			w.sightings[e.Attempt.Number] = Sighting{Unreachable: true}
-		}
+		w.sightings[e.Attempt.Number] = Sighting{Unreachable: true}
 	default:
 		before.Refused = e.Kind
 		w.sightings[e.Attempt.Number] = before
@@ -226,12 +231,19 @@ func (w *drive) call(ctx context.Context, e Effect) (payment.Payment, error) {
 	case EffectCapture:
 		return p.Capture(ctx, payment.CaptureKey(id, n), e.Attempt.Payment, e.AmountMinor)
 	case EffectVoid:
-		return p.Void(ctx, payment.VoidKey(id, n), e.Attempt.Payment)
+		return p.Void(ctx, w.voidKey(n), e.Attempt.Payment)
 	case EffectRefund:
 		return p.Refund(ctx, payment.RefundKey(id, n, e.Refund), e.Attempt.Payment, e.AmountMinor)
 	default:
 		return p.LookUp(ctx, e.Attempt.Payment)
 	}
+}
+
+// voidKey is another one after each step. Under one key the provider would repeat
+// "voided" for a day, also of a payment that has succeeded since. A second void under a
+// new key does no harm: the payment's own status lets it happen once.
+func (w *drive) voidKey(n ledger.AttemptNumber) payment.Key {
+	return payment.Key(fmt.Sprintf("%s/%d", payment.VoidKey(w.id, n), w.reservation.Version))
 }
 
 func (w *drive) readStock(ctx context.Context, ids []ledger.SlotID) error {
