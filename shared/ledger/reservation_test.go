@@ -143,12 +143,15 @@ func TestReservationStepKeepsAndResets(t *testing.T) {
 func TestReservationMoney(t *testing.T) {
 	r := ledger.Reservation{Attempts: []ledger.Attempt{{Number: 1}, {Number: 2}}}
 	r.Owe(1, 100, ledger.ReasonReturned, noon)
-	kept := r.Refunds
 	r.Owe(1, 20, ledger.ReasonReturned, noon)
 	r.Owe(2, 3, ledger.ReasonSurplus, noon)
 	r.Refunds[0].State, r.Refunds[1].State = ledger.RefundDone, ledger.RefundFailed
-	if kept[0].State != ledger.RefundOwed {
-		t.Error("a refund that is added shares the list with the reservation before it")
+	one, other := r, r // their list has room for one more, which is not to be shared
+	one.Refunds, other.Refunds = r.Refunds[:2], r.Refunds[:2]
+	one.Owe(1, 7, ledger.ReasonReturned, noon)
+	other.Owe(1, 8, ledger.ReasonReturned, noon)
+	if one.Refunds[2].AmountMinor != 7 || r.Refunds[2].AmountMinor != 3 {
+		t.Errorf("a refund that is added shares its list: %+v and %+v", one.Refunds, r.Refunds)
 	}
 	if got := r.OwedMinor(); got != 23 {
 		t.Errorf("owed are %d, want the failed 20 and the owed 3", got)
