@@ -1,6 +1,10 @@
 package sim
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"holdfast/shared/dynamo"
 	"holdfast/shared/ledger"
 )
@@ -18,7 +22,15 @@ type books struct {
 	effects  map[string]ledger.HoldID     // holds by the owner and key that made them
 	payments map[ledger.PaymentReference]ledger.HoldID
 	writers  map[string]bool // the tasks that have written to the table
+
+	reservations map[ledger.ReservationID]*reservationBook
+	// captured are the captures that we asked the bank for and it made.
+	captured map[ledger.ReservationID]int
+	begun    map[string]begun // attempts by the owner and key that began them
 }
+
+// sortedKeys are the keys of a map in their order: the order of a map must decide nothing.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 func newBooks(w *world) *books {
 	return &books{
@@ -26,6 +38,7 @@ func newBooks(w *world) *books {
 		events: map[ledger.EventID]*eventBook{}, steps: map[string]*eventBook{}, stock: map[stockKey]ledger.Stock{},
 		promised: map[stockKey]ledger.Counters{}, effects: map[string]ledger.HoldID{},
 		payments: map[ledger.PaymentReference]ledger.HoldID{}, writers: map[string]bool{},
+		reservations: map[ledger.ReservationID]*reservationBook{}, captured: map[ledger.ReservationID]int{}, begun: map[string]begun{},
 	}
 }
 
@@ -37,21 +50,45 @@ func (b *books) write(c commit, by *request) {
 		b.world.violated("P5", "%s wrote what cannot be read: %v", c.by, err)
 		return
 	}
-	if len(before.Holds)+len(before.Slots)+len(before.Stock) > len(after.Holds)+len(after.Slots)+len(after.Stock) {
-		b.world.violated("P5", "%s deleted a hold, a slot or stock", c.by)
+	if len(before.Holds)+len(before.Slots)+len(before.Stock)+len(before.Reservations) > len(after.Holds)+len(after.Slots)+len(after.Stock)+len(after.Reservations) {
+		b.world.violated("P5", "%s deleted a hold, a slot, stock or a reservation", c.by)
 	}
 	b.checkListed(c)
 	created := b.writeEvents(c, before.Events, after.Events)
 	for _, slot := range after.Slots {
 		b.writeSlot(c, slot, created, by)
 	}
-	for _, stored := range after.Holds {
-		b.writeHold(c, stored, created, by)
-	}
+	step := &step{books: b, commit: c, by: by, created: created, after: after}
+	step.writeHolds()
+	step.writeReservations()
 	b.writeStock(c, after.Stock, created)
 	for _, slot := range touchedSlots(after) {
 		b.remember(slot)
 	}
+}
+
+// step is one commit as it is taken into the books.
+type step struct {
+	*books
+	commit  commit
+	by      *request // who asked for it; nil for nobody outside
+	created []ledger.Event
+	after   ledger.Records
+}
+
+// event is the new event of that thing in this commit.
+func (s *step) event(subject string, version ledger.Version) (ledger.Event, bool) {
+	for _, e := range s.created {
+		if e.Subject() == subject && e.Version == version {
+			return e, true
+		}
+	}
+	return ledger.Event{}, false
+}
+
+// violated tells of a promise that this commit has broken.
+func (s *step) violated(promise, format string, args ...any) {
+	s.world.violated(promise, s.commit.by+" "+format, args...)
 }
 
 func decodeCommit(c commit) (before, after ledger.Records, err error) {

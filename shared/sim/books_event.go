@@ -52,6 +52,9 @@ func describe(e ledger.Event) string {
 	if e.Hold != nil {
 		text += fmt.Sprintf(" of %s (%s)", e.Hold.ID, e.Hold.Owner)
 	}
+	if r := e.Reservation; r != nil {
+		text += fmt.Sprintf(" of %s (%s) %s %s", r.ID, r.Owner, r.Status, r.Reason)
+	}
 	for _, m := range e.Movements {
 		text += fmt.Sprintf(", %s/%d %s>%s %d", m.Slot, m.Shard, m.From, m.To, m.Quantity)
 	}
@@ -72,17 +75,15 @@ func (b *books) delivered(d delivered) {
 	}
 	sameHold := (e.Hold == nil) == (d.Hold == nil) && (e.Hold == nil || e.Hold.ID == d.Hold.ID)
 	sameSlot := (e.Slot == nil) == (d.Slot == nil) && (e.Slot == nil || e.Slot.ID == d.Slot.ID)
-	if d.Type != e.Type || d.Version != e.Version || !sameHold || !sameSlot {
+	sameReservation := (e.Reservation == nil) == (d.Reservation == nil) && (e.Reservation == nil || e.Reservation.ID == d.Reservation.ID)
+	if d.Type != e.Type || d.Version != e.Version || !sameHold || !sameSlot || !sameReservation {
 		b.world.violated("P7", "the bus tells of %s as %+v, and it was %s", d.EventID, d, describe(e))
 	}
 }
 
 // stepName names the step that an event tells of: what it is of, and the version.
 func stepName(e ledger.Event, version ledger.Version) string {
-	if e.Hold != nil {
-		return fmt.Sprintf("hold %s %d", e.Hold.ID, version)
-	}
-	return fmt.Sprintf("slot %s %d", e.Slot.ID, version)
+	return fmt.Sprintf("%s %d", e.Subject(), version)
 }
 
 // checkListed checks that an event is in the unpublished index from its commit until it is

@@ -12,50 +12,257 @@ import (
 type holdBook struct {
 	now       ledger.Hold
 	createdAt time.Time // true time of the commit, not what a clock said
-	endedAt   time.Time
-	by        *request // the request that made it
+	endedAt   time.Time // when it left HELD
+	by        *request  // the request that made it
 	endedBy   *request
-	versions  []time.Time // when each version was made
+	versions  []time.Time   // when each version was made
+	history   []ledger.Hold // what each version was
+	retaken   ledger.HoldID // the hold that a late payment made in its place
 }
 
-// writeHold checks a hold's step: P3, P4 and P5.
-func (b *books) writeHold(c commit, stored ledger.StoredHold, created []ledger.Event, by *request) {
-	hold, w := stored.Hold, b.world
-	book := b.holds[hold.ID]
+// ever reports whether the hold was so at any moment between two times.
+func (h *holdBook) ever(from, to time.Time, so func(ledger.Hold) bool) bool {
+	for i, version := range h.history {
+		lastsUntil := to
+		if i+1 < len(h.versions) {
+			lastsUntil = h.versions[i+1]
+		}
+		if !h.versions[i].After(to) && !lastsUntil.Before(from) && so(version) {
+			return true
+		}
+	}
+	return false
+}
+
+// writeHolds checks the steps of holds: P3, P4 and P5. A hold that was made in the place
+// of another comes after it.
+func (s *step) writeHolds() {
+	slices.SortStableFunc(s.after.Holds, func(x, y ledger.StoredHold) int { return len(x.Hold.Reacquires) - len(y.Hold.Reacquires) })
+	for _, stored := range s.after.Holds {
+		s.writeHold(stored)
+	}
+}
+
+func (s *step) writeHold(stored ledger.StoredHold) {
+	hold, w := stored.Hold, s.world
+	book := s.holds[hold.ID]
 	if book == nil {
-		book = &holdBook{createdAt: w.kernel.now, by: by}
-		b.holds[hold.ID] = book
-		b.checkNewHold(c, hold, by)
-	} else {
-		b.checkEnd(c, book.now, hold)
-		book.endedAt, book.endedBy = w.kernel.now, by
+		book = &holdBook{createdAt: w.kernel.now, by: s.by}
+		s.holds[hold.ID] = book
 	}
 	if hold.Version != book.now.Version+1 {
-		w.violated("P3", "%s took %s from version %d to %d", c.by, hold.ID, book.now.Version, hold.Version)
+		s.violated("P3", "took %s from version %d to %d", hold.ID, book.now.Version, hold.Version)
 	}
 	if stored.Due != (hold.Status == ledger.StatusHeld) {
-		w.violated("P9", "%s left %s, which is %s, in the due index: %t", c.by, hold.ID, hold.Status, stored.Due)
+		s.violated("P9", "left %s, which is %s, in the due index: %t", hold.ID, hold.Status, stored.Due)
 	}
-	at := slices.IndexFunc(created, func(e ledger.Event) bool {
-		return e.Hold != nil && e.Hold.ID == hold.ID && e.Version == hold.Version
-	})
-	if at < 0 {
-		w.violated("P5", "%s changed %s without an event", c.by, hold.ID)
+	if event, told := s.event("hold/"+string(hold.ID), hold.Version); told {
+		s.checkHold(book, hold, event)
 	} else {
-		b.checkTime(c, book.now, hold, created[at])
+		s.violated("P5", "changed %s without an event", hold.ID)
 	}
-	b.promise(hold, book.now)
+	if hold.Status != ledger.StatusHeld && book.endedAt.IsZero() {
+		book.endedAt, book.endedBy = w.kernel.now, s.by
+	}
+	s.holdSteps(book.now, hold)
+	s.promise(book.now, -1)
+	s.promise(hold, 1)
 	book.now = hold
-	book.versions = append(book.versions, w.kernel.now)
+	book.versions, book.history = append(book.versions, w.kernel.now), append(book.history, hold)
+}
+
+// checkHold checks that the hold may go this way, and goes no further than this way.
+func (s *step) checkHold(book *holdBook, after ledger.Hold, e ledger.Event) {
+	before := book.now
+	same := before
+	same.Version = after.Version
+	switch from, to := before.Status, after.Status; {
+	case from == "" && to == ledger.StatusHeld:
+		s.checkNewHold(s.commit, after, s.by)
+		if !after.CreatedAt.Equal(e.OccurredAt) || !after.ExpiresAt.After(after.CreatedAt) || !after.ReleaseAt.Equal(after.ExpiresAt) {
+			s.violated("P4", "made %s with times that do not fit: %v", after.ID, after)
+		}
+		return
+	case from == "" && to == ledger.StatusConfirmed:
+		s.checkReacquired(after, e)
+		return
+	case from == ledger.StatusHeld && to == ledger.StatusHeld:
+		s.checkAttempt(before, after, e)
+		same.Reservation, same.AttemptOpen, same.ReleaseAt = after.Reservation, after.AttemptOpen, after.ReleaseAt
+	case from == ledger.StatusHeld && to == ledger.StatusConfirmed:
+		s.checkConfirmed(before, after, e)
+		same.Status, same.EndedAt, same.PaymentReference, same.AttemptOpen = to, after.EndedAt, after.PaymentReference, 0
+	case from == ledger.StatusHeld && (to == ledger.StatusCanceled || to == ledger.StatusExpired):
+		s.checkReleased(before, after, e)
+		same.Status, same.EndedAt, same.AttemptOpen = to, after.EndedAt, 0
+	case from == ledger.StatusConfirmed && (to == ledger.StatusConfirmed || to == ledger.StatusReturned):
+		s.checkReturned(before, after)
+		same.Status, same.Lines = to, after.Lines
+	default:
+		s.violated("P3", "took %s from %q to %s", after.ID, from, to)
+		return
+	}
+	if !reflect.DeepEqual(same, after) {
+		s.violated("P2", "changed %s beyond its step: %v to %v", after.ID, before, after)
+	}
+}
+
+// checkConfirmed: P4, and one payment for one hold.
+func (s *step) checkConfirmed(before, after ledger.Hold, e ledger.Event) {
+	if !e.OccurredAt.Before(before.ReleaseAt) {
+		s.violated("P4", "confirmed %s at %s, and it was over at %s", after.ID, e.OccurredAt, before.ReleaseAt)
+	}
+	if before.Reservation != "" {
+		if r, written := s.reservation(before.Reservation); !written || r.Status != ledger.ReservationConfirmed || r.SoldHold != after.ID {
+			s.violated("P5", "confirmed %s beside its reservation %s", after.ID, before.Reservation)
+		}
+		return
+	}
+	if other, twice := s.payments[after.PaymentReference]; twice {
+		s.violated("payments", "confirmed %s by the payment that has confirmed %s", after.ID, other)
+	}
+	s.payments[after.PaymentReference] = after.ID
+}
+
+// checkReleased: not before its time, and not while money can still come for it.
+func (s *step) checkReleased(before, after ledger.Hold, e ledger.Event) {
+	if after.Status == ledger.StatusExpired && e.OccurredAt.Before(before.ReleaseAt) {
+		s.violated("P4", "expired %s at %s, before it was over at %s", after.ID, e.OccurredAt, before.ReleaseAt)
+	}
+	retaken := slices.ContainsFunc(s.after.Holds, func(h ledger.StoredHold) bool { return h.Hold.Reacquires == after.ID })
+	if before.AttemptOpen == 0 || retaken || s.world.bank.closed(before.Reservation, before.AttemptOpen) {
+		return
+	}
+	r, written := s.reservation(before.Reservation)
+	owes := written && slices.Contains([]ledger.ReservationStatus{ledger.ReservationCompensating, ledger.ReservationRefundRequired, ledger.ReservationReview}, r.Status)
+	if e.OccurredAt.Before(before.ReleaseAt.Add(before.Terms.UnknownFor)) || !owes {
+		s.violated("void before release", "released %s at %s, and its attempt %d was not voided; it waits until %s, and the compensation is recorded: %t",
+			after.ID, e.OccurredAt, before.AttemptOpen, before.ReleaseAt.Add(before.Terms.UnknownFor), owes)
+	}
+}
+
+// checkAttempt: an attempt begins in the user's time and moves the release time once, or
+// it ends, because it can't succeed any more.
+func (s *step) checkAttempt(before, after ledger.Hold, e ledger.Event) {
+	if before.AttemptOpen != 0 && !s.world.bank.closed(before.Reservation, before.AttemptOpen) {
+		s.violated("void before release", "took attempt %d of %s for closed, and the provider has not said so", before.AttemptOpen, after.ID)
+	}
+	if before.Reservation != "" && before.Reservation != after.Reservation {
+		s.violated("P8", "gave %s from %s to %s", after.ID, before.Reservation, after.Reservation)
+	}
+	if _, written := s.reservation(after.Reservation); !written {
+		s.violated("P5", "changed the attempt of %s without its reservation", after.ID)
+	}
+	started := after.AttemptOpen != 0 || before.Reservation == ""
+	switch {
+	case started && (!e.OccurredAt.Before(before.ExpiresAt) || !after.ReleaseAt.Equal(before.ExpiresAt.Add(before.GraceFor))):
+		s.violated("P4", "began to pay %s at %s, which expires at %s with a grace of %s, and is over at %s",
+			after.ID, e.OccurredAt, before.ExpiresAt, before.GraceFor, after.ReleaseAt)
+	case !started && !after.ReleaseAt.Equal(before.ReleaseAt):
+		s.violated("P4", "moved the end of %s from %s to %s", after.ID, before.ReleaseAt, after.ReleaseAt)
+	}
+}
+
+// checkReacquired: a hold in the place of another is of the same units at the same price,
+// for the same reservation, once.
+func (s *step) checkReacquired(born ledger.Hold, e ledger.Event) {
+	old := s.holds[born.Reacquires]
+	if old == nil || old.retaken != "" || (old.now.Status != ledger.StatusExpired && old.now.Status != ledger.StatusCanceled) {
+		s.violated("P3", "made %s in the place of %q, which is not over, or has been sold", born.ID, born.Reacquires)
+		return
+	}
+	old.retaken = born.ID
+	if e.OccurredAt.Before(old.now.ReleaseAt) && old.now.Status == ledger.StatusExpired {
+		s.violated("P4", "made %s at %s in the place of a hold that is over at %s", born.ID, e.OccurredAt, old.now.ReleaseAt)
+	}
+	if r, written := s.reservation(born.Reservation); !written || r.SoldHold != born.ID || old.now.Reservation != born.Reservation || born.Owner != old.now.Owner {
+		s.violated("P5", "sold %s beside the reservation %q of %s", born.ID, born.Reservation, old.now.ID)
+	}
+	same := len(born.Lines) == len(old.now.Lines)
+	for i := range born.Lines {
+		x, y := born.Lines[i], old.now.Lines[min(i, len(old.now.Lines)-1)]
+		same = same && x.Slot == y.Slot && x.Quantity == y.Quantity && x.UnitPrice == y.UnitPrice && len(x.Returned) == 0
+	}
+	if !same {
+		s.violated("P2", "made %s of %v in the place of %v", born.ID, born.Lines, old.now.Lines)
+	}
+}
+
+// checkReturned: what was given back grows, up to what was sold.
+func (s *step) checkReturned(before, after ledger.Hold) {
+	left, grew, same := ledger.Units(0), false, len(before.Lines) == len(after.Lines)
+	for i, line := range after.Lines {
+		was := before.Lines[min(i, len(before.Lines)-1)]
+		back, backBefore := quantityOf(line.Returned), quantityOf(was.Returned)
+		left += line.Quantity - back
+		grew = grew || back > backBefore
+		was.Returned = line.Returned
+		same = same && back >= backBefore && back <= line.Quantity && reflect.DeepEqual(was, line)
+		for _, a := range line.Returned {
+			same = same && a.Quantity <= quantityIn(line.Shards, a.Shard)
+		}
+	}
+	if !same || !grew || (left == 0) != (after.Status == ledger.StatusReturned) {
+		s.violated("P3", "returned %s: %v to %v, %s", after.ID, before.Lines, after.Lines, after.Status)
+	}
+}
+
+func quantityOf(parts []ledger.Allocation) ledger.Units {
+	var total ledger.Units
+	for _, a := range parts {
+		total += a.Quantity
+	}
+	return total
+}
+
+func quantityIn(parts []ledger.Allocation, shard ledger.Shard) ledger.Units {
+	var total ledger.Units
+	for _, a := range parts {
+		if a.Shard == shard {
+			total += a.Quantity
+		}
+	}
+	return total
+}
+
+// holdSteps keeps what the hold's step did to each of its slots, for the model.
+func (s *step) holdSteps(before, after ledger.Hold) {
+	for i, line := range after.Lines {
+		done := slotStep{quantity: line.Quantity, amount: line.UnitPrice.AmountMinor}
+		switch {
+		case before.Status == "" && after.Reacquires == "":
+			done.kind = stepTake
+		case before.Status == "":
+			if slices.ContainsFunc(s.after.Holds, func(h ledger.StoredHold) bool { return h.Hold.ID == after.Reacquires }) {
+				continue // the units were held for it; none came free in between
+			}
+			done.kind = stepRetake
+		case before.Status == ledger.StatusHeld && (after.Status == ledger.StatusCanceled || after.Status == ledger.StatusExpired):
+			if slices.ContainsFunc(s.after.Holds, func(h ledger.StoredHold) bool { return h.Hold.Reacquires == after.ID }) {
+				continue
+			}
+			done.kind = stepGive
+		case before.Status == ledger.StatusConfirmed && !line.NoRestock:
+			done.kind, done.quantity = stepGive, quantityOf(line.Returned)-quantityOf(before.Lines[i].Returned)
+		default:
+			continue
+		}
+		if done.quantity > 0 {
+			s.slotStep(line.Slot, done)
+		}
+	}
+}
+
+func (s *step) slotStep(id ledger.SlotID, done slotStep) {
+	if book := s.slots[id]; book != nil {
+		book.steps = append(book.steps, stepMade{s.world.kernel.now, s.by, done})
+	}
 }
 
 // checkNewHold checks what a new hold was sold at: it must be what the slot said at the
 // moment of the commit.
 func (b *books) checkNewHold(c commit, hold ledger.Hold, by *request) {
 	w := b.world
-	if hold.Status != ledger.StatusHeld {
-		w.violated("P3", "%s made %s as %s", c.by, hold.ID, hold.Status)
-	}
 	for _, line := range hold.Lines {
 		slot := b.slots[line.Slot]
 		if slot == nil || !slot.now.Terms.Open || slot.now.Terms.Price != line.UnitPrice {
@@ -103,56 +310,18 @@ func sameLines(lines []ledger.Line, wishes []wish) bool {
 	return true
 }
 
-func (b *books) checkEnd(c commit, before, after ledger.Hold) {
-	w := b.world
-	if before.Status != ledger.StatusHeld || after.Status == ledger.StatusHeld {
-		w.violated("P3", "%s took %s from %s to %s", c.by, after.ID, before.Status, after.Status)
-	}
-	same := before
-	same.Status, same.Version, same.EndedAt, same.PaymentReference = after.Status, after.Version, after.EndedAt, after.PaymentReference
-	if !reflect.DeepEqual(same, after) {
-		w.violated("P2", "%s changed %s beyond its end: %v to %v", c.by, after.ID, before, after)
-	}
-}
-
-// checkTime holds the decision against the time that its instance saw.
-func (b *books) checkTime(c commit, before, after ledger.Hold, e ledger.Event) {
-	switch after.Status {
-	case ledger.StatusConfirmed:
-		if !e.OccurredAt.Before(before.ReleaseAt) {
-			b.world.violated("P4", "%s confirmed %s at %s, and it was over at %s", c.by, after.ID, e.OccurredAt, before.ReleaseAt)
-		}
-		if other, twice := b.payments[after.PaymentReference]; twice {
-			b.world.violated("payments", "%s confirmed %s by the payment that has confirmed %s", c.by, after.ID, other)
-		}
-		b.payments[after.PaymentReference] = after.ID
-	case ledger.StatusExpired:
-		if e.OccurredAt.Before(before.ReleaseAt) {
-			b.world.violated("P4", "%s expired %s at %s, before it was over at %s", c.by, after.ID, e.OccurredAt, before.ReleaseAt)
-		}
-	case ledger.StatusHeld:
-		if !after.CreatedAt.Equal(e.OccurredAt) || !after.ExpiresAt.After(after.CreatedAt) {
-			b.world.violated("P4", "%s made %s with times that do not fit: %v", c.by, after.ID, after)
-		}
-	case ledger.StatusCanceled:
-	}
-}
-
-// promise moves what the hold promises in our own sums.
-func (b *books) promise(now, before ledger.Hold) {
-	for _, line := range now.Lines {
+// promise adds what the hold promises to our own sums, or takes it off.
+func (b *books) promise(h ledger.Hold, sign ledger.Units) {
+	for _, line := range h.Lines {
 		for _, a := range line.Shards {
 			key := stockKey{line.Slot, a.Shard}
 			sum := b.promised[key]
-			if before.Status == ledger.StatusHeld {
-				sum.Held -= a.Quantity
-			}
-			switch now.Status {
+			switch h.Status {
 			case ledger.StatusHeld:
-				sum.Held += a.Quantity
-			case ledger.StatusConfirmed:
-				sum.Confirmed += a.Quantity
-			case ledger.StatusCanceled, ledger.StatusExpired:
+				sum.Held += sign * a.Quantity
+			case ledger.StatusConfirmed, ledger.StatusReturned:
+				sum.Confirmed += sign * (a.Quantity - quantityIn(line.Returned, a.Shard))
+			case ledger.StatusCanceled, ledger.StatusExpired, ledger.StatusPaymentChecking:
 			}
 			b.promised[key] = sum
 		}

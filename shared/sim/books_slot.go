@@ -12,6 +12,14 @@ type slotBook struct {
 	now     ledger.Slot
 	moments []moment
 	edits   []edit
+	steps   []stepMade // by holds and grants
+}
+
+// stepMade is a step of a slot that was committed.
+type stepMade struct {
+	at   time.Time
+	by   *request // nil for what no client asked for
+	step slotStep
 }
 
 // edit is a change of the slot itself.

@@ -77,6 +77,9 @@ type delivered struct {
 	Slot *struct {
 		ID ledger.SlotID `json:"slot_id"`
 	} `json:"slot"`
+	Reservation *struct {
+		ID ledger.ReservationID `json:"reservation_id"`
+	} `json:"reservation"`
 }
 
 // deliver hands an event to the consumer, who checks it against what has happened.

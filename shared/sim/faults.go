@@ -31,6 +31,23 @@ type Faults struct {
 	TickLateMax time.Duration
 	TickSkipped int
 	TickDoubled int
+	// Of the payment provider.
+	ProviderSlow        int           // a call takes seconds, up to longer than its caller waits
+	ProviderLostRequest int           // never arrives, and the caller gets no answer
+	ProviderLostAnswer  int           // is carried out, and the caller gets no answer
+	ProviderRefused     int           // is answered that the provider has a fault
+	ProviderOutageMax   time.Duration // how long it is away, at some time
+	BankMisbehaves      int           // one payment in n: other money, a void that lies, refusals
+	// Of its notices.
+	NoticeLateMax time.Duration
+	NoticeDoubled int
+	NoticeLost    int
+	// Of the saga's queue.
+	QueueLateMax     time.Duration // how late, and so in what order, messages come
+	QueueDoubled     int           // delivers a message again although it was handled
+	QueueRefused     int           // does not take a message
+	QueueAnswerLost  int           // takes messages and does not answer
+	QueueLostRequest int           // never gets them, and the caller gets no answer
 	// Of the clients.
 	ClientRepeats int // a client sends its request again although it was answered
 }
@@ -61,6 +78,20 @@ var faultNames = []faultKind{
 	{"tick-late", func(f *Faults) { f.TickLateMax = 0 }},
 	{"tick-skipped", func(f *Faults) { f.TickSkipped = 0 }},
 	{"tick-doubled", func(f *Faults) { f.TickDoubled = 0 }},
+	{"provider-slow", func(f *Faults) { f.ProviderSlow = 0 }},
+	{"provider-lost-request", func(f *Faults) { f.ProviderLostRequest = 0 }},
+	{"provider-lost-answer", func(f *Faults) { f.ProviderLostAnswer = 0 }},
+	{"provider-refused", func(f *Faults) { f.ProviderRefused = 0 }},
+	{"provider-outage", func(f *Faults) { f.ProviderOutageMax = 0 }},
+	{"bank-misbehaves", func(f *Faults) { f.BankMisbehaves = 0 }},
+	{"notice-late", func(f *Faults) { f.NoticeLateMax = 0 }},
+	{"notice-doubled", func(f *Faults) { f.NoticeDoubled = 0 }},
+	{"notice-lost", func(f *Faults) { f.NoticeLost = 0 }},
+	{"queue-late", func(f *Faults) { f.QueueLateMax = 0 }},
+	{"queue-doubled", func(f *Faults) { f.QueueDoubled = 0 }},
+	{"queue-refused", func(f *Faults) { f.QueueRefused = 0 }},
+	{"queue-answer-lost", func(f *Faults) { f.QueueAnswerLost = 0 }},
+	{"queue-lost-request", func(f *Faults) { f.QueueLostRequest = 0 }},
 	{"client-repeats", func(f *Faults) { f.ClientRepeats = 0 }},
 }
 
@@ -89,6 +120,11 @@ func drawFaults(d *dice) Faults {
 		StreamLagMax: lag(20 * time.Second), StreamDoubled: rate(4, 20),
 		EntryRefused: rate(6, 40), BusAnswerLost: rate(6, 40), BusDown: rate(4, 30), EventDoubled: rate(4, 20),
 		TickLateMax: lag(30 * time.Second), TickSkipped: rate(3, 10), TickDoubled: rate(3, 10),
+		ProviderSlow: rate(6, 30), ProviderLostRequest: rate(8, 40), ProviderLostAnswer: rate(6, 30),
+		ProviderRefused: rate(8, 40), ProviderOutageMax: lag(2 * time.Minute), BankMisbehaves: rate(2, 6),
+		NoticeLateMax: lag(20 * time.Second), NoticeDoubled: rate(3, 10), NoticeLost: rate(2, 8),
+		QueueLateMax: lag(10 * time.Second), QueueDoubled: rate(4, 20), QueueRefused: rate(6, 40),
+		QueueAnswerLost: rate(6, 40), QueueLostRequest: rate(6, 40),
 		ClientRepeats: rate(5, 20),
 	}
 }

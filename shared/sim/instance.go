@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"time"
@@ -9,9 +10,12 @@ import (
 	"holdfast/shared/dynamo"
 	"holdfast/shared/expiry"
 	"holdfast/shared/httpapi"
+	"holdfast/shared/ledger"
 	"holdfast/shared/outbox"
+	"holdfast/shared/saga"
 	"holdfast/shared/telemetry"
 	"holdfast/shared/topology"
+	"holdfast/shared/webhook"
 )
 
 const (
@@ -19,7 +23,6 @@ const (
 	clockJumpMax = 25 * time.Second
 	tableName    = "sim"
 	busName      = "sim"
-	sagaQueueURL = "sim" // nothing in a history is paid for, so nothing is sent there
 	stageName    = "local"
 	sweepPage    = 100
 )
@@ -37,6 +40,8 @@ type instance struct {
 	api    *httpapi.API
 	expiry *expiry.Handler
 	outbox *outbox.Relay
+	inbox  *webhook.Inbox
+	saga   *saga.Handler
 }
 
 func (w *world) newInstance(name string, function topology.FunctionName) *instance {
@@ -67,6 +72,7 @@ func (i *instance) start() {
 	case topology.FunctionAPI:
 		i.api, err = httpapi.New(httpapi.Options{
 			Contract: w.contract, Store: store, Clock: i.clock, Random: random, OperatorGroup: operatorGroup, Logger: logger,
+			Provider: &provider{w, i},
 		})
 	case topology.FunctionExpiry:
 		var sweep *expiry.Sweep
@@ -74,9 +80,23 @@ func (i *instance) start() {
 		i.expiry = expiry.NewHandler(sweep, noMetrics{}, random, logger)
 	case topology.FunctionOutbox:
 		i.outbox, err = outbox.NewRelay(outbox.Ports{
-			Publisher: &publisher{world: w, instance: i}, Marker: store, Decode: dynamo.DecodeEventImage,
+			Publisher: &publisher{world: w, instance: i}, Queue: &sender{w.queue, i}, Marker: store, Decode: dynamo.DecodeEventImage,
 			Metrics: noMetrics{}, Clock: i.clock, Random: random, Logger: logger,
-		}, outbox.Settings{Bus: busName, Stage: stageName, CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: sagaQueueURL})
+		}, outbox.Settings{Bus: busName, Stage: stageName, CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: queueName})
+	case topology.FunctionWebhook:
+		i.inbox, err = webhook.NewInbox(webhook.Ports{
+			Verify: readNotice, Queue: &sender{w.queue, i}, Metrics: noMetrics{}, Clock: i.clock, Logger: logger,
+			Recorded: func(ctx context.Context, id ledger.ProviderEventID) (bool, error) {
+				_, recorded, err := store.Claimed(ctx, ledger.UniqueProviderEvent, string(id))
+				return recorded, err
+			},
+		}, webhook.Settings{SignatureHeader: signatureHeader, SagaQueueURL: queueName})
+	case topology.FunctionSaga:
+		driver := saga.NewDriver(saga.Ports{
+			Store: store, Provider: &provider{w, i}, Clock: i.clock, Random: random, Metrics: noMetrics{}, Logger: logger,
+		})
+		i.saga = saga.NewHandler(saga.NewWorker(driver, noMetrics{}, i.clock, logger),
+			saga.NewTick(store, driver, i.clock, logger), noMetrics{}, random, logger)
 	default:
 		panic("sim: nobody has told the simulation how to start function " + string(i.function.Name))
 	}
@@ -151,6 +171,21 @@ func (i *instance) crash() {
 		call.task.kill()
 		i.world.kernel.after(0, func() { call.ended(false) })
 	}
+}
+
+// lambdaContext is the context that a call of a function has: its deadline is of the
+// history's time. It is over when the process is, so it is never done before.
+type lambdaContext struct {
+	context.Context
+	deadline time.Time
+}
+
+// Deadline is when the call's time is up.
+func (c lambdaContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// deadline is the context of a call that begins now.
+func (i *instance) deadline() context.Context {
+	return lambdaContext{contextOfHistory, i.world.kernel.now.Add(i.function.Timeout)}
 }
 
 // noMetrics takes numbers and forgets them: what they tell, the world knows better.

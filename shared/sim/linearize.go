@@ -35,6 +35,7 @@ type slotStep struct {
 const (
 	stepDefine   = "define"
 	stepTake     = "take"
+	stepRetake   = "take for a late payment"
 	stepShort    = "refused as short"
 	stepDear     = "refused for its price"
 	stepClosed   = "refused as closed"
@@ -64,6 +65,9 @@ func (in slotStep) from(s *slotState) bool {
 	case stepTake:
 		s.available -= in.quantity
 		return s.open && s.amount == in.amount && s.available >= 0
+	case stepRetake:
+		s.available -= in.quantity
+		return s.open && s.available >= 0
 	case stepShort:
 		return s.available < in.quantity
 	case stepDear:
@@ -114,19 +118,9 @@ func (w *world) stepsOf(id ledger.SlotID) []porcupine.Operation {
 		from, to := e.by.interval(e.at)
 		add(from, to, e.step)
 	}
-	for _, holdID := range slices.Sorted(maps.Keys(w.books.holds)) {
-		hold := w.books.holds[holdID]
-		for _, line := range hold.now.Lines {
-			if line.Slot != id {
-				continue
-			}
-			from, to := hold.by.interval(hold.createdAt)
-			add(from, to, slotStep{kind: stepTake, quantity: line.Quantity, amount: line.UnitPrice.AmountMinor})
-			if s := hold.now.Status; s == ledger.StatusCanceled || s == ledger.StatusExpired {
-				from, to := hold.endedBy.interval(hold.endedAt)
-				add(from, to, slotStep{kind: stepGive, quantity: line.Quantity})
-			}
-		}
+	for _, made := range w.books.slots[id].steps {
+		from, to := made.by.interval(made.at)
+		add(from, to, made.step)
 	}
 	for _, r := range w.requests {
 		for _, t := range r.tries {

@@ -15,19 +15,23 @@ const tickEvery = time.Minute
 func (w *world) startTicks(from, to time.Time) {
 	for at := from.Add(tickEvery); !at.After(to); at = at.Add(tickEvery) {
 		name := fmt.Sprintf("tick %d", at.Sub(historyStart)/tickEvery)
-		w.kernel.at(at, func() { w.tick(name) })
+		w.kernel.at(at, func() {
+			w.tick(name, w.sweep)
+			w.tick(name+" of the saga", w.tickSaga)
+		})
 	}
 }
 
-func (w *world) tick(name string) {
+// tick starts a worker at a tick of its own schedule.
+func (w *world) tick(name string, start func(name string)) {
 	d := w.dice("chance of " + name)
 	if d.chance(w.faults.TickSkipped) {
 		w.trace.add("%s is skipped", name)
 		return
 	}
-	w.kernel.after(d.between(0, w.faults.TickLateMax), func() { w.sweep(name) })
+	w.kernel.after(d.between(0, w.faults.TickLateMax), func() { start(name) })
 	if d.chance(w.faults.TickDoubled) {
-		w.kernel.after(d.between(0, tickEvery), func() { w.sweep(name + " again") })
+		w.kernel.after(d.between(0, tickEvery), func() { start(name + " again") })
 	}
 }
 

@@ -20,6 +20,7 @@ const (
 	askCapacity kind = "capacity"
 	askPrice    kind = "price"
 	askOpen     kind = "open"
+	askPay      kind = "pay"
 )
 
 // wish is a line of a hold as a client asks for it.

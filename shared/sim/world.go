@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +17,10 @@ import (
 )
 
 // historyStart is when every history begins. It is a quiet date of its own, so that a
-// time in a trace can't be mistaken for a real one.
-var historyStart = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+// time in a trace can't be mistaken for a real one. It lies in the past, so that a
+// deadline of the history's time is always before one of the machine's time: package
+// context then keeps the former when code sets a shorter time-out.
+var historyStart = time.Date(2005, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const (
 	// faultsFor is how long a history is unkind. The last requests of the workload are in
@@ -46,6 +49,10 @@ type world struct {
 	apis      []*instance
 	sweeper   *instance
 	outbox    *instance
+	webhook   *instance
+	sagas     []*instance
+	queue     *queue
+	bank      *bank
 	stream    []*streamShard
 	sequence  int
 	envelopes int
@@ -96,10 +103,18 @@ func newWorld(seed uint64, faults Faults, contract *httpapi.Contract, keepTrace 
 	for n := range streamShards {
 		w.stream = append(w.stream, &streamShard{world: w, number: n})
 	}
+	w.bank = newBank(w)
+	w.startSaga()
 	w.apis = []*instance{w.newInstance("api-0", topology.FunctionAPI), w.newInstance("api-1", topology.FunctionAPI)}
 	w.sweeper = w.newInstance("expiry", topology.FunctionExpiry)
 	w.outbox = w.newInstance("outbox", topology.FunctionOutbox)
+	w.webhook = w.newInstance("webhook", topology.FunctionWebhook)
 	return w
+}
+
+// instances are all processes, in a fixed order.
+func (w *world) instances() []*instance {
+	return slices.Concat([]*instance{w.sweeper, w.outbox, w.webhook}, w.apis, w.sagas)
 }
 
 // committed takes every change of the table to the books and to the stream.
@@ -157,7 +172,7 @@ func (w *world) settle() {
 	w.trace.add("the faults end")
 	w.faults = Faults{}
 	w.calmSince = w.kernel.now
-	for _, i := range append([]*instance{w.sweeper, w.outbox}, w.apis...) {
+	for _, i := range w.instances() {
 		i.crash()
 	}
 }

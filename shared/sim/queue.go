@@ -1,0 +1,236 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"holdfast/shared/topology"
+)
+
+const (
+	queueDelayMin, queueDelayMax = 5 * time.Millisecond, 60 * time.Millisecond
+	queueName                    = "https://sqs.invalid/saga"
+)
+
+var errQueueRefused = errors.New("the queue does not take it now (simulated)")
+
+// queue is a standard SQS queue with the mapping that feeds a function from it: at least
+// once, in any order, in batches, and again what failed or was not told to be done, until
+// it was received too often.
+type queue struct {
+	world     *world
+	trigger   topology.QueueTrigger
+	consumers []*instance
+	handle    func(to *instance, event json.RawMessage) (events.SQSEventResponse, error)
+	// visibility and receivesMax are the queue's, or harder.
+	visibility  time.Duration
+	receivesMax int
+
+	waiting []*message // in the order in which they came
+	dead    []*message
+	sent    int
+	batches int
+	busy    int // batches that are being worked on
+}
+
+// message is a message in the queue.
+type message struct {
+	number   int
+	body     string
+	visible  time.Time
+	receives int
+	failedAt time.Time // when a worker last did not do it
+}
+
+func (m *message) String() string { return fmt.Sprintf("message %d %s", m.number, m.body) }
+
+// newQueue returns a queue as the topology has it for the function, or one that hides
+// messages for less long and gives them up earlier: what is right for a queue must not
+// rest on its patience.
+func (w *world) newQueue(trigger topology.QueueTrigger, consumers []*instance, handle func(*instance, json.RawMessage) (events.SQSEventResponse, error)) *queue {
+	d := w.dice("terms of the queue")
+	return &queue{
+		world: w, trigger: trigger, consumers: consumers, handle: handle,
+		visibility:  pick(d, []time.Duration{time.Minute, 2 * time.Minute, trigger.VisibilityTimeout}),
+		receivesMax: pick(d, []int{2, 4, trigger.ReceivesMax}),
+	}
+}
+
+// put takes a message in.
+func (q *queue) put(body string) string {
+	q.sent++
+	m := &message{number: q.sent, body: body}
+	d := q.world.dice(fmt.Sprintf("message %d", m.number))
+	delay := d.between(queueDelayMin, queueDelayMax) + d.between(0, q.world.faults.QueueLateMax)
+	q.world.trace.add("the queue has %s", m)
+	q.waiting = append(q.waiting, m)
+	q.show(m, delay)
+	return "message-" + strconv.Itoa(m.number)
+}
+
+// show makes the message visible after a while.
+func (q *queue) show(m *message, after time.Duration) {
+	m.visible = q.world.kernel.now.Add(after)
+	q.world.kernel.after(after, q.poll)
+}
+
+// poll hands visible messages to the function, unless enough is being worked on.
+func (q *queue) poll() {
+	if q.busy >= q.trigger.ConcurrencyMax {
+		return // the end of a batch polls
+	}
+	d := q.world.dice(fmt.Sprintf("batch %d", q.batches+1))
+	most := 1 + d.IntN(q.trigger.BatchMessagesMax)
+	var batch []*message
+	for _, m := range q.waiting {
+		if len(batch) < most && !m.visible.After(q.world.kernel.now) {
+			batch = append(batch, m)
+		}
+	}
+	if len(batch) == 0 {
+		return
+	}
+	q.batches++
+	q.busy++
+	name := fmt.Sprintf("batch %d of the queue", q.batches)
+	event := events.SQSEvent{}
+	for _, m := range batch {
+		m.receives++
+		m.visible = q.world.kernel.now.Add(q.visibility)
+		event.Records = append(event.Records, events.SQSMessage{
+			MessageId: "message-" + strconv.Itoa(m.number), ReceiptHandle: fmt.Sprintf("receipt-%d-%d", m.number, m.receives),
+			Body: m.body, EventSource: "aws:sqs", Attributes: map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.receives)},
+		})
+		q.world.trace.add("%s: %s, for the %d. time", name, m, m.receives)
+	}
+	d.Shuffle(len(event.Records), func(i, j int) { event.Records[i], event.Records[j] = event.Records[j], event.Records[i] })
+	to, body := pick(d, q.consumers), json.RawMessage(mustJSON(event))
+	response, err := events.SQSEventResponse{}, error(nil)
+	to.invoke(name, func() {
+		response, err = q.handle(to, body)
+	}, func(completed bool) { q.settle(name, batch, completed && err == nil, response) })
+	q.world.kernel.after(0, q.poll)
+}
+
+// settle deletes what is done, unless it comes again all the same, and lets the rest come
+// again when its time is up, or gives it up.
+func (q *queue) settle(name string, batch []*message, handled bool, response events.SQSEventResponse) {
+	w := q.world
+	q.busy--
+	d := w.dice("after " + name)
+	for _, m := range batch {
+		failed := !handled || slices.ContainsFunc(response.BatchItemFailures, func(f events.SQSBatchItemFailure) bool {
+			return f.ItemIdentifier == "message-"+strconv.Itoa(m.number)
+		})
+		switch {
+		case failed && m.receives >= q.receivesMax:
+			w.trace.add("%s: %s is given up", name, m)
+			m.failedAt = w.kernel.now
+			q.waiting = remove(q.waiting, m)
+			q.dead = append(q.dead, m)
+		case failed:
+			w.trace.add("%s: %s is not done", name, m)
+			m.failedAt = w.kernel.now
+			w.kernel.after(m.visible.Sub(w.kernel.now), q.poll)
+		case d.chance(w.faults.QueueDoubled) && m.receives < q.receivesMax:
+			w.trace.add("%s: %s comes again", name, m)
+			q.show(m, d.between(0, q.visibility))
+		default:
+			q.waiting = remove(q.waiting, m)
+		}
+	}
+	w.kernel.after(0, q.poll)
+}
+
+func remove(list []*message, m *message) []*message {
+	return slices.DeleteFunc(list, func(other *message) bool { return other == m })
+}
+
+// close checks that nothing is left, and nothing was given up without a reason.
+func (q *queue) close() {
+	for _, m := range q.waiting {
+		q.world.violated("liveness", "%s is still in the queue", m)
+	}
+	for _, m := range q.dead {
+		if q.world.calmSince.Before(m.failedAt.Add(-q.consumers[0].function.Timeout)) {
+			q.world.violated("liveness", "%s was given up although all was well", m)
+		}
+	}
+}
+
+// sender is the queue as one function instance meets it.
+type sender struct {
+	queue    *queue
+	instance *instance
+}
+
+// call sends once, and returns what the caller sees.
+func (s *sender) call(take func(d *dice)) error {
+	w, t := s.queue.world, s.queue.world.kernel.running
+	t.exitIfKilled()
+	if t.dice.chance(w.faults.Crash) {
+		if t.dice.chance(2) {
+			take(t.dice)
+		}
+		s.instance.crash()
+		t.exitIfKilled()
+	}
+	t.wait(t.dice.between(callForMin, callForMax))
+	if t.dice.chance(w.faults.QueueLostRequest) {
+		t.wait(clientGivesUpAfter)
+		return errNoAnswer
+	}
+	take(t.dice)
+	t.wait(t.dice.between(callForMin, callForMax))
+	if t.dice.chance(w.faults.QueueAnswerLost) {
+		t.wait(clientGivesUpAfter)
+		return errNoAnswer
+	}
+	return nil
+}
+
+// SendMessage takes one message.
+func (s *sender) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
+	out, refused := &sqs.SendMessageOutput{}, false
+	err := s.call(func(d *dice) {
+		if refused = d.chance(s.queue.world.faults.QueueRefused); !refused {
+			out.MessageId = aws.String(s.queue.put(aws.ToString(in.MessageBody)))
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("SendMessage: %w", err)
+	case refused:
+		return nil, fmt.Errorf("SendMessage: %w", errQueueRefused)
+	}
+	return out, nil
+}
+
+// SendMessageBatch takes the entries that it does not refuse.
+func (s *sender) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	out := &sqs.SendMessageBatchOutput{}
+	err := s.call(func(d *dice) {
+		for _, entry := range in.Entries {
+			if d.chance(s.queue.world.faults.QueueRefused) {
+				out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: entry.Id, Code: aws.String("ServiceUnavailable"), Message: aws.String("simulated")})
+				continue
+			}
+			id := s.queue.put(aws.ToString(entry.MessageBody))
+			out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{Id: entry.Id, MessageId: aws.String(id)})
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("SendMessageBatch: %w", err)
+	}
+	return out, nil
+}
