@@ -29,11 +29,14 @@ func StartReservation(id ReservationID, h Hold, origin Origin, now time.Time) (C
 // StartNextAttempt lets the buyer of a hold that is kept try again. The attempt before is
 // closed already (its State is voided), or is closed in this Change, because the
 // provider has just confirmed that it can't succeed any more: voided says which.
-// It returns CodeReservationEnded for a reservation that takes no payment, and
-// CodeInvalid after AttemptsMax attempts.
+// It returns CodeHoldNotActive for a hold that has ended (case B6), CodeReservationEnded
+// for a reservation that takes no payment, CodeInvalid after AttemptsMax attempts, and
+// the errors of StartAttempt.
 func StartNextAttempt(r Reservation, h Hold, voided AttemptNumber, origin Origin, now time.Time) (Change, error) {
 	current, _ := r.Current()
 	switch {
+	case h.Status != StatusHeld:
+		return Change{}, notActive(h, now)
 	case r.Status != ReservationPaymentPending:
 		return Change{}, ReservationNotActive(r)
 	case len(r.Attempts) >= AttemptsMax:
