@@ -104,6 +104,9 @@ func (s *start) voidCurrent(ctx context.Context, r ledger.Reservation, h ledger.
 	if !begun || !retry || h.AttemptOpen != current.Number || current.Payment == "" {
 		return 0, nil
 	}
+	if known, err := s.known(ctx, now); known || err != nil {
+		return 0, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, ProviderFor)
 	defer cancel()
 	seen, err := s.provider.LookUp(ctx, current.Payment)
@@ -120,6 +123,18 @@ func (s *start) voidCurrent(ctx context.Context, r ledger.Reservation, h ledger.
 		return 0, nil
 	}
 	return current.Number, nil
+}
+
+// known reports whether the request, or another one with its key, was taken up before.
+// Then the open attempt may be the one that it has begun itself, and the buyer is paying
+// it: a device that repeats its request must not void it. It is asked after the
+// reservation was read, because both were written together.
+func (s *start) known(ctx context.Context, now time.Time) (bool, error) {
+	if s.request.Key == "" {
+		return false, nil
+	}
+	record, found, err := s.commands.store.IdempotencyRecord(ctx, s.job().idempotencyID())
+	return found && record.Live(now), err
 }
 
 // takeOver goes on with the same request if its caller was lost, and otherwise gives the
