@@ -58,6 +58,22 @@ func (s *hookedStore) Commit(ctx context.Context, c ledger.Change) error {
 	return nil
 }
 
+// Postpone runs the hooks around the note, with an empty Change.
+func (s *hookedStore) Postpone(ctx context.Context, id ledger.ReservationID, version ledger.Version, lookAt time.Time, tries int) error {
+	if s.before != nil {
+		if err := s.before(ledger.Change{}); err != nil {
+			return err
+		}
+	}
+	if err := s.Store.Postpone(ctx, id, version, lookAt, tries); err != nil {
+		return err
+	}
+	if s.after != nil {
+		return s.after(ledger.Change{})
+	}
+	return nil
+}
+
 // setting is what a history takes place in.
 type setting struct {
 	onDecline      ledger.OnDecline
@@ -84,6 +100,8 @@ type history struct {
 	trace   []string
 	refunds bool // a refund was made to fail
 	lied    bool // a payment succeeded that was voided
+	// wrap, if set, is put around each drive.
+	wrap func(func() error) error
 	// captured are the payments that the saga has captured, and tookByItself those that the
 	// bank has.
 	captured, tookByItself map[ledger.PaymentID]bool
@@ -202,7 +220,15 @@ func (h *history) run(notice *payment.Notice) {
 	if h.id == "" {
 		return
 	}
-	h.allow(h.driver.Drive(h.t.Context(), h.id, notice, "request"), ledger.CodeOutcomeUnknown)
+	h.allow(h.driveOnce(h.id, notice), ledger.CodeOutcomeUnknown)
+}
+
+func (h *history) driveOnce(id ledger.ReservationID, notice *payment.Notice) error {
+	run := func() error { return h.driver.Drive(h.t.Context(), id, notice, "request") }
+	if h.wrap != nil {
+		return h.wrap(run)
+	}
+	return run()
 }
 
 // hear delivers a notice. One that was not recorded is delivered again, as the queue does
@@ -213,7 +239,7 @@ func (h *history) hear(i int, again bool) {
 	if notice.Reservation != h.id {
 		h.id = notice.Reservation
 	}
-	err := h.driver.Drive(h.t.Context(), notice.Reservation, &notice, "request")
+	err := h.driveOnce(notice.Reservation, &notice)
 	h.allow(err, ledger.CodeOutcomeUnknown)
 	if err == nil && !again {
 		h.told = slices.DeleteFunc(h.told, func(n *payment.Notice) bool { return n == told })
@@ -313,7 +339,7 @@ func (h *history) sweepDue() {
 		reservations, _, err := h.store.DueReservations(h.t.Context(), shard, now, ledger.Page{Limit: ledger.PageItemsMax})
 		h.must(err)
 		for _, due := range reservations {
-			h.allow(h.driver.Drive(h.t.Context(), due.ID, nil, "tick"), ledger.CodeOutcomeUnknown)
+			h.allow(h.driveOnce(due.ID, nil), ledger.CodeOutcomeUnknown)
 		}
 	}
 }
@@ -462,6 +488,9 @@ func (h *history) checkEnd() {
 
 func (h *history) checkHolds() {
 	h.t.Helper()
+	if held := h.storedHold(h.held); held.Status == ledger.StatusConfirmed && !held.EndedAt.Before(held.ReleaseAt) {
+		h.fail("P4: the hold was over at %s and confirmed at %s", held.ReleaseAt, held.EndedAt)
+	}
 	for _, id := range h.holds {
 		if at, held := h.storedHold(id).DueAt(); held {
 			h.fail("P9: hold %s is HELD, due at %s, and it is %s", id, at, h.clock.Now())
