@@ -71,7 +71,11 @@ func TestStartNextAttempt(t *testing.T) {
 	refusedWith(t, "while the first may succeed", change, err, ledger.CodePaymentInProgress)
 
 	later := noon.Add(time.Minute)
-	second, next := mustReserve(t)(ledger.StartNextAttempt(r, hold, 1, originOf("next"), later))
+	change, err = ledger.StartNextAttempt(r, hold, 1, originOf("next"), later)
+	second, next := mustReserve(t)(change, err)
+	if change.Holds[0].NoOpenAttempt {
+		t.Error("the write that closes an attempt and opens the next one would refuse itself")
+	}
 	want := []ledger.Attempt{{Number: 1, State: ledger.AttemptVoided, OpenedAt: noon}, {Number: 2, State: ledger.AttemptOpen, OpenedAt: later}}
 	if !reflect.DeepEqual(next.Attempts, want) || second.AttemptOpen != 2 || second.ReleaseAt != hold.ReleaseAt || next.LookAt != later {
 		t.Errorf("the next attempt makes %+v of hold %+v", next, second)
