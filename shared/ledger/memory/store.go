@@ -73,7 +73,7 @@ func (s *Store) Hold(ctx context.Context, id ledger.HoldID) (ledger.Hold, error)
 	defer s.mutex.Unlock()
 	hold, found := s.holds[id]
 	if !found {
-		return ledger.Hold{}, &ledger.Error{Code: ledger.CodeHoldNotFound, Message: "no hold of this id exists"}
+		return ledger.Hold{}, ledger.HoldNotFound()
 	}
 	return cloneHold(hold), nil
 }
