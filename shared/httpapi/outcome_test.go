@@ -230,6 +230,20 @@ var (
 		"refunded":          {regexp.MustCompile(`All of the money was refunded`), regexp.MustCompile(`No money|on its way|payment was taken`)},
 		"refund_needs_help": {regexp.MustCompile(`a person is taking care`), regexp.MustCompile(`No money|on its way|refunded`)},
 	}
+	reasonWords = map[ledger.Reason]string{
+		ledger.ReasonDeclined: "declined", ledger.ReasonRefused: "could not be started", ledger.ReasonExpired: "time was over",
+		ledger.ReasonHoldCanceled: "gave the hold up", ledger.ReasonOwnerCanceled: "You cancelled", ledger.ReasonOperatorCanceled: "seller cancelled",
+		ledger.ReasonPaymentUnknown: "made sure of", ledger.ReasonLate: "after the reservation was over", ledger.ReasonSoldOut: "units were gone",
+		ledger.ReasonMismatch: "not the one", ledger.ReasonAuthorizationLost: "could not be taken", ledger.ReasonDeliveryFailed: "could not be delivered",
+		ledger.ReasonSurplus: "more than once", ledger.ReasonReturned: "", "": "",
+	}
+	// purseMoney is what some purses mean whatever the status is. REFUND_REQUIRED alone turns
+	// what is owed into what needs help.
+	purseMoney = map[string]string{
+		"captured, unwanted": "refund_on_its_way", "part owed": "refund_on_its_way", "part done": "captured", "part failed": "refund_needs_help",
+		"all owed": "refund_on_its_way", "all done": "refunded", "all failed": "refund_needs_help", "half of it done": "refund_on_its_way",
+		"surplus owed": "refund_on_its_way", "surplus done": "captured", "free": "none",
+	}
 	plainMessage = regexp.MustCompile(`^[A-Z][a-z ;,]+\.( [A-Z][a-z ;,]+\.)*$`)
 )
 
@@ -249,7 +263,13 @@ func TestEveryOutcomeIsToldWhole(t *testing.T) {
 					store.hold = holds[holdName]
 					store.reservation = reservationOf(c.status, reason, purses[purseName])
 					what := fmt.Sprintf("%s, reason %q, hold %s, money %s", c.status, reason, holdName, purseName)
-					f.toldWhole(what, c)
+					a := f.toldWhole(what, c)
+					if want := purseMoney[purseName]; want != "" && c.status != ledger.ReservationRefundRequired && a.text("money") != want {
+						t.Errorf("%s: told %s, want %s", what, a.text("money"), want)
+					}
+					if words, known := reasonWords[reason]; !known || !strings.Contains(a.text("message"), words) {
+						t.Errorf("%s: %q is not in %q", what, words, a.text("message"))
+					}
 				}
 			}
 		}
@@ -281,7 +301,8 @@ func reservationOf(status ledger.ReservationStatus, reason ledger.Reason, p purs
 	}
 }
 
-func (f *fixture) toldWhole(what string, c combination) {
+// toldWhole checks the answer about one combination, and returns it.
+func (f *fixture) toldWhole(what string, c combination) answer {
 	f.t.Helper()
 	a := f.get("/v1/reservations/rsv_1", "", owner("U"))
 	a.want(http.StatusOK)
@@ -307,6 +328,7 @@ func (f *fixture) toldWhole(what string, c combination) {
 	if !plainMessage.MatchString(message) {
 		f.t.Errorf("%s: the message is %q", what, message)
 	}
+	return a
 }
 
 // number is a member that is a whole number.

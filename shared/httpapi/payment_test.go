@@ -103,12 +103,15 @@ func TestCaseE9_AStartThatWaitsForTheProvider(t *testing.T) {
 		if c.Method != paymenttest.MethodCreate {
 			return nil
 		}
-		for i, wait := range []string{"29", "28"} {
-			f.clock.Set(began.Add(time.Duration(i+1) * time.Second))
+		for _, early := range []struct {
+			after time.Duration
+			wait  string
+		}{{time.Second, "29"}, {2 * time.Second, "28"}, {2500 * time.Millisecond, "28"}} {
+			f.clock.Set(began.Add(early.after))
 			waiting := f.pay(owner("U"), hold, key)
 			waiting.wantProblem(http.StatusConflict, "idempotency_in_progress")
-			if got := waiting.headers["Retry-After"]; got != wait {
-				t.Errorf("second %d: Retry-After is %q, want %q", i+1, got, wait)
+			if got := waiting.headers["Retry-After"]; got != early.wait {
+				t.Errorf("after %s: Retry-After is %q, want %q", early.after, got, early.wait)
 			}
 		}
 		f.clock.Set(began.Add(3 * time.Second))
@@ -236,7 +239,8 @@ func TestCaseB6_ASecondAttempt(t *testing.T) {
 	f.balanced()
 }
 
-// Case B6, the other policy: with `on_decline: release` an open attempt is not replaced.
+// Case B6, the other policy: with `on_decline: release` an open attempt is not replaced, and
+// once the unit is free there is nothing to pay any more.
 func TestCaseB6_NoSecondAttempt(t *testing.T) {
 	f := newFixture(t)
 	hold := f.mustHoldOf(owner("U"), "seat")
@@ -248,6 +252,18 @@ func TestCaseB6_NoSecondAttempt(t *testing.T) {
 	if got := len(f.created()); got != 1 {
 		t.Errorf("%d payments were begun", got)
 	}
+	id := first.text("reservation_id")
+	_, h := f.paid(id)
+	released, err := ledger.ReleaseUnpaid(h, f.origin(), f.clock.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.step(id, ledger.EventReservationCanceled, func(r *ledger.Reservation) {
+		r.Status, r.Reason, r.Attempts[0].State = ledger.ReservationCanceled, ledger.ReasonDeclined, ledger.AttemptVoided
+	}, released)
+	f.get("/v1/reservations/"+id, "", owner("U")).tells("CANCELED", "released", "none")
+	f.pay(owner("U"), hold, f.key()).wantProblem(http.StatusConflict, "hold_not_active")
+	f.counters("seat", 1, 0, 0, 1)
 	f.balanced()
 }
 

@@ -120,10 +120,10 @@ func problemOf(err error, id ledger.RequestID) Problem {
 		}
 	}
 	// Whatever the reason, a foreign one and an unknown one have one text (P11).
-	switch {
-	case code == ledger.CodeHoldNotFound:
+	if code == ledger.CodeHoldNotFound {
 		detail = ledger.HoldNotFound().Message
-	case code == ledger.CodeReservationNotFound:
+	}
+	if code == ledger.CodeReservationNotFound {
 		detail = ledger.ReservationNotFound().Message
 	}
 	form := answerForms[code]

@@ -390,6 +390,22 @@ func TestAReservationWithoutItsHold(t *testing.T) {
 	f.get("/v1/reservations/rsv_1", "", owner("U")).wantProblem(http.StatusInternalServerError, "internal")
 }
 
+// P11: whatever the ledger says of it, an unknown reservation has one text.
+func TestP11_OneTextForAnUnknownReservation(t *testing.T) {
+	f := newFixtureOn(t, &oddRefusals{memory.New()})
+	a := f.get("/v1/reservations/rsv_1", "", owner("U"))
+	a.wantProblem(http.StatusNotFound, "reservation_not_found")
+	if a.text("detail") != ledger.ReservationNotFound().Message {
+		t.Errorf("told %s", a.body)
+	}
+}
+
+type oddRefusals struct{ *memory.Store }
+
+func (*oddRefusals) Reservation(context.Context, ledger.ReservationID) (ledger.Reservation, error) {
+	return ledger.Reservation{}, &ledger.Error{Code: ledger.CodeReservationNotFound, Message: "it is of somebody else"}
+}
+
 type noHolds struct{ *toldStore }
 
 func (*noHolds) Hold(context.Context, ledger.HoldID) (ledger.Hold, error) {
