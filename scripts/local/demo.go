@@ -62,14 +62,14 @@ func (s *story) tell(ctx context.Context) error {
 		return err
 	}
 	s.say("loaded %d flights of 2013-01-01 from New York", loaded)
-	small, next, third := smallest(all)
+	small, next, middling := pickFlights(all)
 	if err := s.lastSeat(ctx, small); err != nil {
 		return err
 	}
 	if err := s.leftToExpire(ctx, next); err != nil {
 		return err
 	}
-	if err := s.payments(ctx, third, next); err != nil {
+	if err := s.payments(ctx, middling, next); err != nil {
 		return err
 	}
 	if err := s.eventsArrive(ctx); err != nil {
@@ -78,11 +78,11 @@ func (s *story) tell(ctx context.Context) error {
 	return s.closeBooks(ctx)
 }
 
-// smallest returns the three flights with the fewest seats.
-func smallest(all []flights.Flight) (first, second, third flights.Flight) {
+// pickFlights returns the two flights with the fewest seats, and one of middling size.
+func pickFlights(all []flights.Flight) (smallest, next, middling flights.Flight) {
 	bySeats := slices.Clone(all)
 	slices.SortStableFunc(bySeats, func(a, b flights.Flight) int { return cmp.Compare(a.Capacity, b.Capacity) })
-	return bySeats[0], bySeats[1], bySeats[2]
+	return bySeats[0], bySeats[1], bySeats[len(bySeats)/2]
 }
 
 func (s *story) say(format string, arguments ...any) {
@@ -116,19 +116,24 @@ func (s *story) waitUntil(ctx context.Context, what string, isTrue func() (bool,
 	}
 }
 
-// eventsArrive waits until every event of the table came out of the bus and is marked.
+// eventsArrive waits until every event of the table came out of the bus and is marked, and
+// nothing is on its way that could make another one.
 func (s *story) eventsArrive(ctx context.Context) error {
-	report, err := s.system.Audit(ctx)
-	if err != nil {
-		return err
-	}
-	total, unpublished := report.Events, 0
-	err = s.waitUntil(ctx, "all events have arrived", func() (bool, error) {
+	total, unpublished := 0, 0
+	err := s.waitUntil(ctx, "all events have arrived", func() (bool, error) {
+		before := total
+		report, err := s.system.Audit(ctx)
+		if err != nil {
+			return false, err
+		}
+		total = report.Events
 		if unpublished, err = s.system.Unpublished(ctx); err != nil {
 			return false, err
 		}
+		messages, err := s.system.Waiting(ctx, topology.ResourceSagaQueue)
 		arrived, _ := s.system.Events()
-		return len(arrived) >= total && unpublished == 0, nil
+		quiet := messages == 0 && len(s.system.Payments.Queue()) == 0
+		return quiet && total == before && len(arrived) >= total && unpublished == 0, err
 	})
 	arrived, again := s.system.Events()
 	if err != nil {

@@ -54,7 +54,10 @@ func TestDemo(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	last := lines[len(lines)-1]
-	if want := "books balance: slots=696 holds=6 events=709 violations=0"; last != want {
+	// How many notices of the provider come before it is looked at is not the same in each
+	// run, and each of them is an event.
+	want := regexp.MustCompile(`^books balance: slots=696 holds=12 reservations=5 events=7\d\d money: captured=109737 refunded=17592 owed=0 violations=0$`)
+	if !want.MatchString(last) {
 		t.Errorf("the last line is %q, want %q", last, want)
 	}
 	if !strings.Contains(out.String(), "40 buyers want the last seat at the same moment: 1 × 201, 39 × 409 insufficient_stock") {
