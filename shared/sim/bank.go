@@ -25,8 +25,8 @@ type bank struct {
 	port  *paymenttest.Provider
 	// scripts are how it misbehaves, by the creation's key.
 	scripts map[payment.Key]bankScript
-	// voided are the payments that it has said to be voided, and late those that succeeded
-	// all the same.
+	// voided are the payments that it has said to be voided, and late those that succeed
+	// all the same, once.
 	voided, late map[ledger.PaymentID]bool
 	// failed are the payments of which a refund has failed.
 	failed map[ledger.PaymentID]bool
@@ -137,7 +137,8 @@ func (b *bank) keep(e paymenttest.Event) {
 	switch e.Type {
 	case paymenttest.EventCanceled:
 		b.voided[id] = true
-		if script.VoidLies && script.lateAfter > 0 {
+		if script.VoidLies && script.lateAfter > 0 && !b.late[id] {
+			b.late[id] = true
 			k.after(script.lateAfter, func() { b.succeedLate(id, script.lateCaptured) })
 		}
 	case paymenttest.EventRefunded:
@@ -150,7 +151,6 @@ func (b *bank) keep(e paymenttest.Event) {
 
 func (b *bank) succeedLate(id ledger.PaymentID, captured bool) {
 	_, err := b.act(fmt.Sprintf("%s succeeds after all", id), func() (paymenttest.Payment, error) {
-		b.late[id] = true
 		return b.real.LateSuccess(string(id), captured)
 	})
 	if err != nil {
@@ -187,5 +187,10 @@ func (b *bank) closed(id ledger.ReservationID, n ledger.AttemptNumber) bool {
 			return b.voided[p.ID]
 		}
 	}
+	return b.scripts[payment.CreateKey(id, n)].CreateRefused
+}
+
+// refusesToBegin reports whether the bank will not begin the payment of that attempt.
+func (b *bank) refusesToBegin(id ledger.ReservationID, n ledger.AttemptNumber) bool {
 	return b.scripts[payment.CreateKey(id, n)].CreateRefused
 }

@@ -131,6 +131,9 @@ func (s *step) checkNewReservation(r ledger.Reservation) {
 	if r.Amount.AmountMinor != quoted || r.Amount.Currency != "USD" {
 		s.violated("P8", "began %s over %v, and %d was quoted", r.ID, r.Amount, quoted)
 	}
+	if quoted == 0 {
+		s.begin(r.ID, 0)
+	}
 	if (quoted == 0) != (r.Status == ledger.ReservationAuthorized) {
 		s.violated("P8", "began %s over %d as %s", r.ID, quoted, r.Status)
 	}
@@ -188,15 +191,20 @@ func (s *step) checkNewAttempt(r ledger.Reservation, a ledger.Attempt) {
 		s.violated("P5", "began attempt %d of %s, which nobody asked for", a.Number, r.ID)
 		return
 	}
-	if other, twice := s.begun[s.by.idempotency()]; twice {
-		s.violated("P6", "began attempt %d of %s under a key that had begun %v", a.Number, r.ID, other)
-	}
-	s.begun[s.by.idempotency()] = begun{r.ID, a.Number, s.by, s.world.kernel.now}
+	s.begin(r.ID, a.Number)
 	for _, earlier := range r.Attempts[:a.Number-1] {
 		if !s.world.bank.closed(r.ID, earlier.Number) {
 			s.violated("void before release", "began attempt %d of %s, and attempt %d can still succeed", a.Number, r.ID, earlier.Number)
 		}
 	}
+}
+
+// begin notes what the request has begun: one thing under one key.
+func (s *step) begin(id ledger.ReservationID, n ledger.AttemptNumber) {
+	if other, twice := s.begun[s.by.idempotency()]; twice {
+		s.violated("P6", "began attempt %d of %s under a key that had begun %d of %s", n, id, other.attempt, other.reservation)
+	}
+	s.begun[s.by.idempotency()] = begun{id, n, s.by, s.world.kernel.now}
 }
 
 // begun is an attempt that a request has begun.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -19,6 +20,9 @@ const (
 	// gatewayGivesUpAfter is when a client without an answer gets the gateway's 503.
 	gatewayGivesUpAfter = topology.IntegrationTimeout
 	operatorGroup       = "ops"
+	operatorSubject     = "operator"
+	// keyInProgressFor is what a client waits that is told that its request is under way.
+	keyInProgressFor = 10 * time.Second
 )
 
 // request is a planned request as it is sent, and all that came of it.
@@ -31,7 +35,9 @@ type request struct {
 	subject   string
 	body      string
 	quoted    map[ledger.SlotID]int64
-	about     ledger.HoldID // the hold that it is about
+	about     ledger.HoldID        // the hold that it is about
+	paid      ledger.ReservationID // the reservation that it is about
+	groups    []string
 	reference ledger.PaymentReference
 	tries     []*try
 }
@@ -53,6 +59,15 @@ type try struct {
 
 // play sends a planned request until it is answered, and judges every answer.
 func (w *world) play(t *task, p plan) {
+	if p.kind == askBuyer {
+		w.buy(t, p)
+		return
+	}
+	w.ask(t, p)
+}
+
+// ask sends a request until it is answered.
+func (w *world) ask(t *task, p plan) {
 	r, ready := w.prepare(p)
 	if !ready {
 		w.trace.add("%s: there is no hold", p)
@@ -65,12 +80,17 @@ func (w *world) play(t *task, p plan) {
 		one := w.send(t, r)
 		r.tries = append(r.tries, one)
 		w.judge(r, one)
-		answered := one.answered && one.status < http.StatusInternalServerError
+		underWay := one.answer.Code == ledger.CodeKeyInProgress
+		answered := one.answered && one.status < http.StatusInternalServerError && !underWay
 		if answered && !repeat {
 			return
 		}
 		repeat = repeat && !answered
-		t.wait(t.dice.between(100*time.Millisecond, 3*time.Second))
+		pause := t.dice.between(100*time.Millisecond, 3*time.Second)
+		if underWay {
+			pause += keyInProgressFor
+		}
+		t.wait(pause)
 	}
 }
 
@@ -95,6 +115,10 @@ func (w *world) prepare(p plan) (*request, bool) {
 		r.body = fmt.Sprintf(`{"payment_reference":%q}`, r.reference)
 	case askCancel:
 		r.path = "/v1/holds/" + string(r.about) + "/cancel"
+	case askPay:
+		r.path = "/v1/holds/" + string(r.about) + "/payment"
+	case askSession, askReadPaid, askCancelPaid, askDelivery:
+		return r, w.preparePaid(r)
 	case askRead:
 		r.method, r.path = http.MethodGet, "/v1/holds/"+string(r.about)
 	case askList:
@@ -157,14 +181,14 @@ func (r *request) event() json.RawMessage {
 		Version: "2.0", RouteKey: "$default", RawPath: r.path, Body: r.body,
 		Headers: map[string]string{"content-type": "application/json"},
 	}
-	if r.method != http.MethodGet {
+	if r.method != http.MethodGet && r.kind != askSession {
 		e.Headers["idempotency-key"] = r.key
 	}
 	e.RequestContext.Stage = "$default"
 	e.RequestContext.HTTP.Method = r.method
 	e.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
 		JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{
-			Claims: map[string]string{"sub": r.subject, "scope": string(r.scope)},
+			Claims: map[string]string{"sub": r.subject, "scope": string(r.scope), "groups": strings.Join(r.groups, " ")},
 		},
 	}
 	return json.RawMessage(mustJSON(e))
@@ -192,6 +216,7 @@ func (w *world) send(t *task, r *request) *try {
 	w.kernel.after(gatewayGivesUpAfter, wake)
 	t.pause()
 	one.end = w.kernel.now
+	w.learnSecret(one)
 	if !one.answered {
 		one.status = http.StatusServiceUnavailable
 	}

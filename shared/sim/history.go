@@ -64,6 +64,7 @@ func Run(seed uint64, o Options) Result {
 		}
 	}
 	w.kernel.run(end)
+	w.lastLooks()
 	w.close()
 	if load.late {
 		end = historyStart.Add(lateRepeatAfter + 2*time.Minute + settleFor)
@@ -106,32 +107,66 @@ func (w *world) sent() []int {
 func (w *world) schedule(p plan) {
 	name := fmt.Sprintf("request %d", p.number)
 	play := func(t *task) { w.play(t, p) }
-	if p.fromRelease == nil {
+	if p.border == "" {
 		w.kernel.spawn(historyStart.Add(p.at), name, w.dice(name), play)
 		return
 	}
 	var aim func()
-	deadline := historyStart.Add(workloadFor)
 	aim = func() {
-		hold := w.books.holds[w.holdOf(p.hold)]
+		at, known := w.borderOf(p)
 		switch {
-		case hold != nil:
-			w.kernel.spawn(hold.now.ReleaseAt.Add(*p.fromRelease), name, w.dice(name), play)
-		case w.kernel.now.Before(deadline):
+		case known && !at.After(w.kernel.now):
+			w.kernel.spawn(w.kernel.now, name, w.dice(name), play)
+		case known:
+			w.kernel.at(at, aim) // by then it may have moved
+		case w.kernel.now.Before(historyStart.Add(workloadFor)):
 			w.kernel.after(time.Second, aim)
 		}
 	}
 	w.kernel.at(historyStart.Add(time.Second), aim)
 }
 
-// close checks what must be true once everything has come to rest.
-func (w *world) close() {
-	for id, hold := range w.books.holds {
-		if hold.now.Status == ledger.StatusHeld && w.kernel.now.Sub(hold.now.ReleaseAt) > endsWithin {
-			w.violated("P9", "%s was over at %s and is still HELD", id, hold.now.ReleaseAt)
+// borderOf is when a request comes that aims at a border, as far as that is known now.
+func (w *world) borderOf(p plan) (time.Time, bool) {
+	hold := w.books.holds[w.holdOf(p.hold)]
+	if hold == nil {
+		return time.Time{}, false
+	}
+	switch p.border {
+	case borderExpiry:
+		return hold.now.ExpiresAt.Add(p.fromBorder), true
+	case borderRelease:
+		return hold.now.ReleaseAt.Add(p.fromBorder), true
+	default:
+	}
+	book := w.books.reservations[hold.now.Reservation]
+	if book == nil {
+		return time.Time{}, false
+	}
+	for _, m := range book.history {
+		if p.border == borderSale && m.was.SoldHold != "" || p.border == borderCapture && m.was.Status == ledger.ReservationCaptured {
+			return m.at.Add(p.fromBorder), true
 		}
 	}
-	for id, e := range w.books.events {
+	return time.Time{}, false
+}
+
+// close checks what must be true once everything has come to rest.
+func (w *world) close() {
+	for _, id := range sortedKeys(w.books.holds) {
+		hold := w.books.holds[id]
+		due := hold.now.ReleaseAt
+		if hold.now.AttemptOpen != 0 {
+			due = due.Add(hold.now.Terms.UnknownFor)
+		}
+		if hold.now.Status == ledger.StatusHeld && w.kernel.now.Sub(due) > endsWithin {
+			w.violated("P9", "%s was due at %s and is still HELD", id, due)
+		}
+	}
+	w.books.closeReservations()
+	w.queue.close()
+	for _, id := range sortedKeys(w.books.events) {
+		e := w.books.events[id]
 		if e.delivered == 0 || !e.marked {
 			w.violated("P7", "event %s was delivered %d times, marked as published: %t", id, e.delivered, e.marked)
 		}
@@ -143,13 +178,17 @@ func (w *world) close() {
 	for _, v := range report.Violations {
 		w.violated(v.Promise, "the audit found: %s", v)
 	}
+	if report.Reservations != len(w.books.reservations) {
+		w.violated("P5", "the table has %d reservations, and %d were committed", report.Reservations, len(w.books.reservations))
+	}
 	if report.Holds != len(w.books.holds) || report.Events != len(w.books.events) {
 		w.violated("P5", "the table has %d holds and %d events, and %d and %d were committed", report.Holds, report.Events, len(w.books.holds), len(w.books.events))
 	}
 	for _, r := range w.requests {
 		for _, t := range r.tries {
-			// Every refusal but an unknown outcome says that nothing was written.
-			if t.answered && t.answer.Code != "" && t.answer.Code != ledger.CodeOutcomeUnknown && w.books.writers[t.task] {
+			// Every refusal says that nothing was written, but an unknown outcome, and that the
+			// same request is under way.
+			if t.answered && t.answer.Code != "" && t.answer.Code != ledger.CodeOutcomeUnknown && t.answer.Code != ledger.CodeKeyInProgress && w.books.writers[t.task] {
 				w.violated("answers", "%s was told %s by %s, which has written something", r.name, t.answer.Code, t.task)
 			}
 		}

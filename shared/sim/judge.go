@@ -11,11 +11,13 @@ import (
 
 // answer is a body as far as it is judged.
 type answer struct {
-	HoldID  ledger.HoldID  `json:"hold_id"`
-	Status  any            `json:"status"`
-	Version ledger.Version `json:"version"`
-	Code    ledger.Code    `json:"code"`
-	Slots   []struct {
+	HoldID        ledger.HoldID        `json:"hold_id"`
+	ReservationID ledger.ReservationID `json:"reservation_id"`
+	ClientSecret  string               `json:"client_secret"`
+	Status        any                  `json:"status"`
+	Version       ledger.Version       `json:"version"`
+	Code          ledger.Code          `json:"code"`
+	Slots         []struct {
 		Slot      ledger.SlotID `json:"slot_id"`
 		Requested ledger.Units  `json:"requested"`
 	} `json:"slots"`
@@ -44,6 +46,8 @@ func (w *world) judge(r *request, t *try) {
 		if w.calm() {
 			w.violated("liveness", "%s was answered %s although all is well", r.name, a.Code)
 		}
+	case t.status == http.StatusServiceUnavailable && a.Code == ledger.CodePaymentUnavailable:
+		w.judgeUnavailable(r)
 	case t.status >= http.StatusBadRequest:
 		w.judgeRefusal(r, t, a)
 	default:
@@ -72,6 +76,8 @@ func (w *world) judgeSuccess(r *request, t *try, a answer) {
 		for _, one := range a.Holds {
 			w.judgeRead(r, t, one.HoldID, one.Version, one.HoldID)
 		}
+	case askPay, askSession, askReadPaid, askCancelPaid, askDelivery:
+		w.judgePaid(r, t, a)
 	case askCapacity, askPrice, askOpen:
 		w.judgeOneAnswer(r, t)
 		w.judgeEdit(r, a.Version)
@@ -109,6 +115,12 @@ func (w *world) doneBefore(r *request, at time.Time) bool {
 	case askConfirm, askCancel:
 		hold := w.books.holds[r.about]
 		return hold != nil && did(hold.endedBy, hold.endedAt)
+	case askPay:
+		started := w.books.begun[r.idempotency()]
+		return did(started.by, started.at)
+	case askCancelPaid, askDelivery:
+		book := w.books.reservations[r.paid]
+		return book != nil && slices.ContainsFunc(book.history, func(m reservationMoment) bool { return did(m.by, m.at) })
 	case askCapacity, askPrice, askOpen:
 		return slices.ContainsFunc(w.books.slots[r.slot].edits, func(e edit) bool { return did(e.by, e.at) })
 	default:
@@ -143,7 +155,7 @@ func (w *world) judgeOneAnswer(r *request, t *try) {
 		w.violated("P6", "%s and %s have one key, say other things, and both were answered with success", first.request.name, r.name)
 		return
 	}
-	if first.try.status != t.status || first.try.body != t.body {
+	if first.try.status != t.status || withoutSecret(first.try.body) != withoutSecret(t.body) {
 		w.violated("P6", "%s was answered %q, and then %q", r.name, first.try.body, t.body)
 	}
 }
@@ -221,8 +233,7 @@ func (w *world) judgeRefusal(r *request, t *try, a answer) {
 		truly = hold == nil || string(hold.now.Owner) != r.subject
 		w.judgeNotFound(r, t)
 	case ledger.CodeHoldNotActive:
-		over := hold != nil && !t.end.Add(t.clock.skewMax).Before(hold.now.ReleaseAt)
-		truly = hold != nil && (hold.now.Status != ledger.StatusHeld || r.kind == askConfirm && over)
+		truly = hold != nil && (hold.now.Status != ledger.StatusHeld || w.over(r, t, hold.now))
 	case ledger.CodeReferenceUsed:
 		for id, other := range w.books.holds {
 			truly = truly || id != r.about && other.now.PaymentReference == r.reference
@@ -232,8 +243,9 @@ func (w *world) judgeRefusal(r *request, t *try, a answer) {
 	case ledger.CodeCapacityInUse:
 		truly = r.kind == askCapacity && w.books.ever(r.slot, t.begin, t.end, func(m moment) bool { return m.available < ledger.Units(-r.delta) })
 	default:
+		truly = w.judgePaidRefusal(r, t, a)
 	}
-	if w.doneBefore(r, t.begin) {
+	if w.doneBefore(r, t.begin) && a.Code != ledger.CodeKeyInProgress {
 		w.violated("P6", "%s was refused with %s, and had been carried out before", r.name, a.Code)
 	}
 	if !truly {
@@ -294,11 +306,12 @@ func (r *request) quantity(id ledger.SlotID) ledger.Units {
 // judgeNotFound checks P11: an unknown hold and another's hold have one answer.
 func (w *world) judgeNotFound(r *request, t *try) {
 	body := withoutRequestID(t.body)
-	if w.notFound == "" {
-		w.notFound = body
+	code := t.answer.Code
+	if w.notFound[code] == "" {
+		w.notFound[code] = body
 	}
-	if body != w.notFound {
-		w.violated("P11", "%s was answered %s, and others were answered %s", r.name, body, w.notFound)
+	if body != w.notFound[code] {
+		w.violated("P11", "%s was answered %s, and others were answered %s", r.name, body, w.notFound[code])
 	}
 }
 

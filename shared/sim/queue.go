@@ -19,7 +19,10 @@ import (
 
 const (
 	queueDelayMin, queueDelayMax = 5 * time.Millisecond, 60 * time.Millisecond
-	queueName                    = "https://sqs.invalid/saga"
+	// queueHidesMax is how long a message that was handed over is hidden at most. At the
+	// least it is the function's time-out.
+	queueHidesMax = 2 * time.Minute
+	queueName     = "https://sqs.invalid/saga"
 )
 
 var errQueueRefused = errors.New("the queue does not take it now (simulated)")
@@ -54,14 +57,14 @@ type message struct {
 
 func (m *message) String() string { return fmt.Sprintf("message %d %s", m.number, m.body) }
 
-// newQueue returns a queue as the topology has it for the function, or one that hides
-// messages for less long and gives them up earlier: what is right for a queue must not
-// rest on its patience.
+// newQueue returns a queue that hides messages for less long than the topology says, and
+// may give them up earlier: what is right for a queue must not rest on its patience, and
+// a history is short.
 func (w *world) newQueue(trigger topology.QueueTrigger, consumers []*instance, handle func(*instance, json.RawMessage) (events.SQSEventResponse, error)) *queue {
 	d := w.dice("terms of the queue")
 	return &queue{
 		world: w, trigger: trigger, consumers: consumers, handle: handle,
-		visibility:  pick(d, []time.Duration{time.Minute, 2 * time.Minute, trigger.VisibilityTimeout}),
+		visibility:  d.between(consumers[0].function.Timeout, queueHidesMax),
 		receivesMax: pick(d, []int{2, 4, trigger.ReceivesMax}),
 	}
 }

@@ -16,9 +16,8 @@ func (w *world) startSaga() {
 	if !found || function.Queue == nil {
 		panic("sim: the topology has no saga with a queue")
 	}
-	w.queue = w.newQueue(*function.Queue, nil, handleMessages)
 	w.sagas = []*instance{w.newInstance("saga-0", topology.FunctionSaga), w.newInstance("saga-1", topology.FunctionSaga)}
-	w.queue.consumers = w.sagas
+	w.queue = w.newQueue(*function.Queue, w.sagas, handleMessages)
 }
 
 // handleMessages hands a batch to the function and reads its answer as the mapping does.

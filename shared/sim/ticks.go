@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"holdfast/shared/saga"
 )
 
 // tickEvery is the rate of the Scheduler, as the topology has it.
@@ -44,4 +46,31 @@ func (w *world) sweep(name string) {
 			w.trace.add("%s: %v", name, err)
 		}
 	}, func(completed bool) { w.trace.add("%s ended, completed: %t", name, completed) })
+}
+
+// lastLooks lets the saga tick on while there is a reservation that it looks at once more.
+// A tick for which nothing is due does nothing, so the many in between are left out.
+func (w *world) lastLooks() {
+	until := w.kernel.now.Add(saga.LastLookAfter)
+	for {
+		next := until
+		for _, book := range w.books.reservations {
+			if at := book.now.LookAt; !at.IsZero() && at.Before(next) {
+				next = at
+			}
+		}
+		if !next.Before(until) {
+			return
+		}
+		at := maxTime(next, w.kernel.now).Truncate(tickEvery).Add(tickEvery)
+		w.kernel.at(at, func() { w.tickSaga(fmt.Sprintf("tick %d of the saga", at.Sub(historyStart)/tickEvery)) })
+		w.kernel.run(at.Add(tickEvery - time.Millisecond))
+	}
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

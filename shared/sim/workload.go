@@ -20,7 +20,14 @@ const (
 	askCapacity kind = "capacity"
 	askPrice    kind = "price"
 	askOpen     kind = "open"
-	askPay      kind = "pay"
+	// Of payments: begin one, act as its buyer, ask for its secret, read it, take it back,
+	// tell of its delivery.
+	askPay        kind = "pay"
+	askBuyer      kind = "buyer"
+	askSession    kind = "session"
+	askReadPaid   kind = "read reservation"
+	askCancelPaid kind = "cancel reservation"
+	askDelivery   kind = "delivery"
 )
 
 // wish is a line of a hold as a client asks for it.
@@ -39,10 +46,14 @@ type plan struct {
 	// lines are what a create asks for. stalePrice quotes a price that may be old.
 	lines      []wish
 	stalePrice bool
-	// hold is the number of the create whose hold this is about. fromRelease, if set,
-	// replaces at: the request comes that long after the hold's release time.
-	hold        int
-	fromRelease *time.Duration
+	// hold is the number of the create whose hold this is about. border, if set, replaces
+	// at: the request comes that long after what the hold or its reservation comes to.
+	hold       int
+	border     border
+	fromBorder time.Duration
+	// act is what a buyer does, and delivered what a delivery came to.
+	act       buyerAct
+	delivered bool
 	// repeats is the number of the request whose key this one uses again.
 	repeats int
 	// slot and the values of an edit.
@@ -60,7 +71,18 @@ func (p plan) String() string {
 		if p.repeats >= 0 {
 			text += fmt.Sprintf(" with the key of #%d", p.repeats)
 		}
-	case askConfirm, askCancel, askRead:
+	case askBuyer:
+		text += fmt.Sprintf(" of #%d: %s", p.hold, p.act)
+	case askPay:
+		text += fmt.Sprintf(" #%d", p.hold)
+		if p.repeats >= 0 {
+			text += fmt.Sprintf(" with the key of #%d", p.repeats)
+		}
+	case askCancelPaid:
+		text += fmt.Sprintf(" of #%d, lines %v", p.hold, p.lines)
+	case askDelivery:
+		text += fmt.Sprintf(" of #%d, delivered %t", p.hold, p.delivered)
+	case askConfirm, askCancel, askRead, askSession, askReadPaid:
 		text += fmt.Sprintf(" of #%d", p.hold)
 	case askCapacity:
 		text += fmt.Sprintf(" %s by %d", p.slot, p.delta)
@@ -70,8 +92,8 @@ func (p plan) String() string {
 		text += fmt.Sprintf(" %s %t", p.slot, p.open)
 	case askList:
 	}
-	if p.fromRelease != nil {
-		return text + fmt.Sprintf(", %s from its release", p.fromRelease)
+	if p.border != "" {
+		return text + fmt.Sprintf(", %s from its %s", p.fromBorder, p.border)
 	}
 	return text + fmt.Sprintf(", at %s", p.at)
 }
@@ -79,7 +101,7 @@ func (p plan) String() string {
 const (
 	// PlansOfOneHistory is how many requests the clients of a history plan. Repeated
 	// tries come on top.
-	PlansOfOneHistory = 60
+	PlansOfOneHistory = 66
 	// workloadFor is the time in which they plan them.
 	workloadFor = 4 * time.Minute
 	// rushFor is how long those take to come who all want the same at once. It is about
@@ -96,13 +118,16 @@ type slotPlan struct {
 	shards   int
 	amount   int64
 	holdFor  time.Duration
+	startsAt time.Time
+	policy   ledger.Policy
 }
 
 // workload is everything that the clients of a history mean to do.
 type workload struct {
 	slots []slotPlan
 	plans []plan
-	late  bool // clients come back after days
+	late  bool  // clients come back after days
+	begun *plan // the payment that was planned last, and that nobody has paid yet
 }
 
 // drawWorkload plans a history: few units, few owners, and many who want the same.
@@ -114,8 +139,10 @@ func drawWorkload(d *dice) workload {
 			s.shards = 2 + d.IntN(3)
 			s.capacity = ledger.Units(1 + d.IntN(8))
 		}
+		drawTerms(d, &s)
 		w.slots = append(w.slots, s)
 	}
+	w.drawGrants(d)
 	w.late = d.chance(20)
 	owners := []string{"U-1", "U-2", "U-3", "U-4"}[:2+d.IntN(3)]
 	for number := range PlansOfOneHistory {
@@ -131,23 +158,27 @@ func (w *workload) draw(d *dice, number int, owners []string) plan {
 	creates := w.creates()
 	choice := d.IntN(100)
 	switch {
-	case choice < 40 || len(creates) == 0:
+	case choice < 34 || len(creates) == 0:
 		w.drawCreate(d, &p, creates)
-	case choice < 82:
+	case choice < 52:
 		p.kind = pick(d, []kind{askConfirm, askConfirm, askCancel, askCancel, askCancel, askRead})
 		w.drawFollowUp(d, &p, pick(d, creates))
-	case choice < 86:
+	case choice < 55:
 		p.kind = askList
-	default:
+	case choice < 63:
 		w.drawEdit(d, &p)
+	default:
+		w.drawPayment(d, &p, creates)
 	}
 	return p
 }
 
-func (w *workload) creates() []plan {
+func (w *workload) creates() []plan { return w.of(askCreate) }
+
+func (w *workload) of(k kind) []plan {
 	var out []plan
 	for _, p := range w.plans {
-		if p.kind == askCreate {
+		if p.kind == k {
 			out = append(out, p)
 		}
 	}
@@ -190,8 +221,7 @@ func (w *workload) drawFollowUp(d *dice, p *plan, create plan) {
 		p.at = create.at + d.between(0, 3*time.Second)
 	case 1:
 		// The decision is made some milliseconds after the request has come.
-		from := d.between(-25*time.Millisecond, 10*time.Millisecond)
-		p.fromRelease = &from
+		p.border, p.fromBorder = borderRelease, d.between(-25*time.Millisecond, 10*time.Millisecond)
 	default:
 		p.at = create.at + d.between(0, 90*time.Second)
 	}

@@ -61,7 +61,9 @@ type world struct {
 	requests  []*request
 	current   map[string]*request // by the task that sends it or works on it
 	answers   map[string]*answered
-	notFound  string
+	notFound  map[ledger.Code]string
+	// secrets are what the buyers have been told, by the reservation.
+	secrets map[ledger.ReservationID]string
 
 	violations []Violation
 }
@@ -95,6 +97,7 @@ func newWorld(seed uint64, faults Faults, contract *httpapi.Contract, keepTrace 
 	w := &world{
 		seed: seed, faults: faults, kernel: newKernel(historyStart), contract: contract,
 		current: map[string]*request{}, answers: map[string]*answered{},
+		notFound: map[ledger.Code]string{}, secrets: map[ledger.ReservationID]string{},
 		calmSince: historyStart.Add(math.MaxInt64 / 4),
 	}
 	w.trace = newTrace(w.kernel, keepTrace)
@@ -152,10 +155,8 @@ func (w *world) define(slots []slotPlan) {
 	w.faults = Faults{}
 	for _, s := range slots {
 		w.kernel.spawn(w.kernel.now, "define "+string(s.id), w.dice("define "+string(s.id)), func(*task) {
-			policy := ledger.DefaultPolicy()
-			policy.HoldFor = s.holdFor
 			_, err := catalog.PutSlot(contextOfHistory, commands.Request{Actor: "catalog"}, s.id, ledger.SlotDefinition{
-				ResourceType: "show", ResourceID: "R1", Capacity: s.capacity, Policy: policy,
+				ResourceType: "show", ResourceID: "R1", Capacity: s.capacity, Policy: s.policy, StartsAt: s.startsAt,
 				Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: s.amount, Currency: "USD"}, Shards: s.shards},
 			}, func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
 			if err != nil {
