@@ -51,7 +51,21 @@ func (p *Payments) Start(ctx context.Context, r Request, hold ledger.HoldID, ren
 	case answer.Replayed:
 		return answer, p.freshSecret(ctx, answer.Reservation), nil
 	}
-	return start.finish(ctx)
+	answer, secret, err := start.finish(ctx)
+	return answer, secret, begunAlready(err)
+}
+
+// begunAlready is the error of a call that has written its first Change. The attempt that
+// it has begun stands, so no error may say that nothing was written.
+func begunAlready(err error) error {
+	switch ledger.CodeOf(err) {
+	case ledger.CodeUnavailable, ledger.CodeBusy:
+		return &ledger.Error{
+			Code: ledger.CodeOutcomeUnknown, Message: "the payment has begun, and could not be told yet; ask again with the same key", Cause: err,
+		}
+	default:
+		return err
+	}
 }
 
 // start is one call of Start.
