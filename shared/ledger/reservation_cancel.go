@@ -19,17 +19,24 @@ type Cancellation struct {
 //
 // Before the sale the whole of it is cancelled: every attempt is voided first, and only
 // then is the hold released. After the sale the return of the units and the refund that
-// is owed are one Change, written before the provider is asked for anything.
+// is owed are one Change, written before the provider is asked for anything. A reservation
+// in REVIEW may be of either kind: a sale that can't be delivered still has its units.
 //
 // Doing again what the same wish has done returns an empty Change. Errors:
 // CodeReservationEnded, CodeTooLateToCancel, CodePaymentInProgress for a part of a sale
-// that is just being captured, CodeInvalid for lines before the sale, and those of
-// Return.
+// that is just being captured, CodeInvalid for lines before the sale or in REVIEW, and
+// those of Return.
 func CancelReservation(r Reservation, h Hold, wish Cancellation, origin Origin, now time.Time) (Change, error) {
+	if r.Status == ReservationReview && r.SoldHold != "" {
+		return cancelSold(r, h, wish, origin, now)
+	}
 	switch r.Status {
 	case ReservationPaymentPending, ReservationAuthorized, ReservationReview:
 		if len(wish.Lines) > 0 {
-			return Change{}, errorf(CodeInvalid, "before the sale a reservation can only be cancelled as a whole; leave lines out")
+			return Change{}, errorf(CodeInvalid, "before the sale, or while a person must decide, a reservation can only be cancelled as a whole; leave lines out")
+		}
+		if h.Status == StatusConfirmed {
+			return cancelSold(r, h, wish, origin, now)
 		}
 		return cancelUnsold(r, wish.Reason, origin, now)
 	case ReservationConfirmed, ReservationCaptured, ReservationCompleted:
@@ -83,7 +90,7 @@ func cancelSold(r Reservation, h Hold, wish Cancellation, origin Origin, now tim
 		if paid && current.State == AttemptCaptured {
 			amount = current.CapturedMinor - r.RefundedMinor(current.Number, RefundOwed, RefundDone, RefundFailed)
 		}
-	case r.Status == ReservationConfirmed:
+	case r.Status != ReservationCaptured && r.Status != ReservationCompleted:
 		return Change{}, paymentInProgress()
 	}
 	if paid && current.State == AttemptCaptured && amount > 0 {
