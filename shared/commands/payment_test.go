@@ -23,6 +23,7 @@ type till struct {
 	bank     *paymenttest.Bank
 	provider *paymenttest.Provider
 	payments *commands.Payments
+	dice     *systemtest.Random // of the saga
 }
 
 func newTill(t testing.TB) *till {
@@ -33,7 +34,7 @@ func newTill(t testing.TB) *till {
 	b.others = commands.New(inner, b.clock, systemtest.NewRandom(2))
 	bank := paymenttest.NewBank(b.clock.Now)
 	provider := paymenttest.NewProvider(bank)
-	return &till{bench: b, inner: inner, bank: bank, provider: provider, payments: commands.NewPayments(b.commands, provider)}
+	return &till{bench: b, inner: inner, bank: bank, provider: provider, payments: commands.NewPayments(b.commands, provider), dice: systemtest.NewRandom(3)}
 }
 
 // till with one slot, and a hold of one of its units.
