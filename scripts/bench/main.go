@@ -1,7 +1,7 @@
 // Command bench measures Holdfast against what the database engine itself can do, both
 // in one run on one engine.
 //
-//	go run ./scripts/bench            holds per second, and write units of a life
+//	go run ./scripts/bench            holds per second, and write units of two lives
 //
 // The local engine is not DynamoDB: its absolute figures say little about AWS. What
 // carries over is the ratio between our handler and the bare transaction, and the write
@@ -48,5 +48,5 @@ func run(ctx context.Context, out io.Writer, holds, rounds int) error {
 	}
 	defer b.close()
 	throughput := b.measureThroughput(ctx, out, holds, rounds)
-	return errors.Join(throughput, b.measureWriteUnits(ctx, out))
+	return errors.Join(throughput, b.measureWriteUnits(ctx, out), b.measurePaidUnits(ctx, out))
 }

@@ -35,10 +35,10 @@ func TestPerSecondMakesEachCallOnce(t *testing.T) {
 // A life that costs more than its ceiling fails the run.
 func TestWriteUnitsHaveACeiling(t *testing.T) {
 	var out strings.Builder
-	if err := printUnits(&out, []bought{{"hold", "table", "", writeUnitsCeiling}}); err != nil {
+	if err := printUnits(&out, "a life", []bought{{"hold", "table", "", writeUnitsCeiling}}, writeUnitsCeiling); err != nil {
 		t.Error(err)
 	}
-	if err := printUnits(&out, []bought{{"hold", "table", "", writeUnitsCeiling}, {"confirm", "table", "", 1}}); err == nil {
+	if err := printUnits(&out, "a life", []bought{{"hold", "table", "", writeUnitsCeiling}, {"confirm", "table", "", 1}}, writeUnitsCeiling); err == nil {
 		t.Error("one unit more than the ceiling passed")
 	}
 }

@@ -222,6 +222,9 @@ func NewHold(plan HoldPlan, origin Origin, now time.Time) (Change, error) {
 	if len(movements) > StockActionsMax {
 		return Change{}, errorf(CodeBusy, "the hold would take from more than %d stock items; ask for fewer slots at once", StockActionsMax)
 	}
+	if len(movements)+hold.grantedSlots() > StockActionsMax {
+		return Change{}, errorf(CodeInvalid, "a slot that credits another counts as two, and a hold may have at most %d; ask for fewer slots at once", StockActionsMax)
+	}
 	hold.ExpiresAt = now.Add(slices.Min(lives))
 	hold.ReleaseAt = hold.ExpiresAt
 	hold.GraceFor, hold.Terms = strictest(policies)
@@ -321,6 +324,18 @@ func endHold(h, next Hold, t EventType, to Bucket, origin Origin, now time.Time)
 		Stock:  stockWrites(movements, nil),
 		Events: []Event{holdEvent(t, next, origin, movements, now)},
 	}
+}
+
+// grantedSlots is how many stock items a cancellation may have to take grants back from,
+// beside those of the lines: one for each slot that is credited.
+func (h Hold) grantedSlots() int {
+	granted := make(map[SlotID]bool)
+	for _, line := range h.Lines {
+		if line.GrantTo != "" {
+			granted[line.GrantTo] = true
+		}
+	}
+	return len(granted)
 }
 
 // checkLines returns an error unless each line's quantity is what its shards give, and no

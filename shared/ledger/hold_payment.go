@@ -121,7 +121,7 @@ func Reacquire(h Hold, allocations map[SlotID][]Allocation, origin Origin, now t
 		born.Lines = append(born.Lines, line)
 		movements = append(movements, line.movements(from, BucketConfirmed)...)
 	}
-	if len(movements) > StockActionsMax {
+	if len(movements)+h.grantedSlots() > StockActionsMax {
 		return Change{}, errorf(CodeInsufficientStock, "the units are spread over more than %d stock items", StockActionsMax)
 	}
 	change := Change{

@@ -27,9 +27,6 @@ type Cancellation struct {
 // that is just being captured, CodeInvalid for lines before the sale or in REVIEW, and
 // those of Return.
 func CancelReservation(r Reservation, h Hold, wish Cancellation, origin Origin, now time.Time) (Change, error) {
-	if r.Status == ReservationReview && r.SoldHold != "" {
-		return cancelSold(r, h, wish, origin, now)
-	}
 	switch r.Status {
 	case ReservationPaymentPending, ReservationAuthorized, ReservationReview:
 		if len(wish.Lines) > 0 {

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -155,4 +156,73 @@ func TestDeliver(t *testing.T) {
 	_, pending := started(t)
 	change, err = ledger.Deliver(pending, hold, true, originOf("early"), noon)
 	refusedWith(t, "before it is paid", change, err, ledger.CodeReservationEnded)
+}
+
+// Case F5: the largest hold that credits other slots can still be cancelled after its
+// sale, in one transaction; a larger one is refused when it is made.
+func TestCaseF5_CancellationOfTheLargestGrantFits(t *testing.T) {
+	const most = ledger.StockActionsMax / 2
+	plan := func(lines int) ledger.HoldPlan {
+		p := ledger.HoldPlan{
+			ID: holdID("H"), Owner: "U-1", Slots: map[ledger.SlotID]ledger.Slot{}, Allocations: map[ledger.SlotID][]ledger.Allocation{},
+		}
+		for i := range lines {
+			id := ledger.SlotID(fmt.Sprintf("S-%02d", i))
+			d := definitionOf(1, 1)
+			d.Policy.GrantTo = fmt.Sprintf("wallet:{owner}:%02d", i)
+			change, err := ledger.NewSlot(id, d, ledger.Origin{EventID: "event"}, noon)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Slots[id] = change.Slots[0].Next
+			p.Quotes = append(p.Quotes, ledger.Quote{Slot: id, Quantity: 1, UnitAmount: d.Terms.Price.AmountMinor})
+			p.Allocations[id] = []ledger.Allocation{{Shard: 0, Quantity: 1}}
+		}
+		return p
+	}
+	if _, err := ledger.NewHold(plan(most+1), ledger.Origin{EventID: "event"}, noon); ledger.CodeOf(err) != ledger.CodeInvalid {
+		t.Errorf("a hold of %d slots that credit others: error %v", most+1, err)
+	}
+	change, err := ledger.NewHold(plan(most), ledger.Origin{EventID: "event"}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sold := change.Holds[0].Next
+	sold.Status, sold.Reservation = ledger.StatusConfirmed, "rsv"
+	r := ledger.Reservation{
+		ID: "rsv", Hold: sold.ID, SoldHold: sold.ID, Owner: "U-1", Status: ledger.ReservationCompleted, Version: 9, Amount: sold.Total(),
+		Attempts: []ledger.Attempt{{Number: 1, State: ledger.AttemptCaptured, CapturedMinor: sold.Total().AmountMinor}},
+	}
+	for _, line := range sold.Lines {
+		r.Grants = append(r.Grants, ledger.Grant{Slot: line.GrantTo, Quantity: line.Quantity})
+	}
+	canceled, err := ledger.CancelReservation(r, sold, ledger.Cancellation{Reason: ledger.ReasonOwnerCanceled}, ledger.Origin{EventID: "event"}, noon)
+	canceled.Idempotency = &ledger.IdempotencyRecord{ID: "id"}
+	if err != nil || canceled.Validate() != nil {
+		t.Errorf("%d actions: %v, %v", canceled.Actions(), err, canceled.Validate())
+	}
+}
+
+// A sale that a person must look at is taken back with its units, as any other is.
+func TestCancellationOfASaleUnderReviewReturnsItsUnits(t *testing.T) {
+	d := definitionOf(1, 1)
+	slot, err := ledger.NewSlot("S", d, ledger.Origin{EventID: "event"}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := ledger.NewHold(ledger.HoldPlan{
+		ID: holdID("H"), Owner: "U-1", Slots: map[ledger.SlotID]ledger.Slot{"S": slot.Slots[0].Next},
+		Quotes:      []ledger.Quote{{Slot: "S", Quantity: 1, UnitAmount: d.Terms.Price.AmountMinor}},
+		Allocations: map[ledger.SlotID][]ledger.Allocation{"S": {{Shard: 0, Quantity: 1}}},
+	}, ledger.Origin{EventID: "event"}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sold := made.Holds[0].Next
+	sold.Status = ledger.StatusConfirmed
+	r := ledger.Reservation{ID: "rsv", Hold: sold.ID, SoldHold: sold.ID, Owner: "U-1", Status: ledger.ReservationReview, Version: 5, Amount: sold.Total()}
+	change, err := ledger.CancelReservation(r, sold, ledger.Cancellation{Reason: ledger.ReasonOperatorCanceled}, ledger.Origin{EventID: "event"}, noon)
+	if err != nil || len(change.Holds) != 1 || change.Holds[0].Next.Status != ledger.StatusReturned {
+		t.Errorf("the hold goes to %+v, error %v", change.Holds, err)
+	}
 }

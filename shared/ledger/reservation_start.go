@@ -41,7 +41,7 @@ func StartNextAttempt(r Reservation, h Hold, voided AttemptNumber, origin Origin
 		return Change{}, ReservationNotActive(r)
 	case len(r.Attempts) >= AttemptsMax:
 		return Change{}, errorf(CodeInvalid, "this reservation has had %d payment attempts; make a new hold", AttemptsMax)
-	case current.State != AttemptVoided && current.Number != voided:
+	case current.State != AttemptVoided && (current.State != AttemptOpen || current.Number != voided):
 		return Change{}, paymentInProgress()
 	}
 	next := r.Clone()
