@@ -101,10 +101,12 @@ type drive struct {
 
 	reservation ledger.Reservation
 	hold, sold  ledger.Hold
-	sightings   map[ledger.AttemptNumber]Sighting
-	stock       []ledger.Stock
-	closed      bool
-	retries     int
+	// expected is the version that the reservation has if nobody else has moved it.
+	expected  ledger.Version
+	sightings map[ledger.AttemptNumber]Sighting
+	stock     []ledger.Stock
+	closed    bool
+	retries   int
 }
 
 func (w *drive) situation() Situation {
@@ -135,7 +137,12 @@ func (w *drive) load(ctx context.Context) error {
 			return fmt.Errorf("sold hold of reservation %s: %w", w.id, err)
 		}
 	}
-	w.reservation, w.hold, w.sold = reservation, hold, sold
+	if reservation.Version != w.expected {
+		// Somebody else has moved it. What was seen of its payments may be older than that,
+		// and a step on it would take a newer one back.
+		clear(w.sightings)
+	}
+	w.reservation, w.hold, w.sold, w.expected = reservation, hold, sold, reservation.Version
 	if w.notice == nil {
 		return nil
 	}
@@ -160,6 +167,9 @@ func (w *drive) write(ctx context.Context, decision Decision) error {
 		return fmt.Errorf("reservation %s: %w", w.id, err)
 	}
 	w.forget(decision.Change)
+	if len(decision.Change.Reservations) > 0 {
+		w.expected++
+	}
 	w.report(ctx, decision)
 	return w.load(ctx)
 }
