@@ -24,6 +24,9 @@ const (
 	refusedMax = 10
 )
 
+// metricOf is a metric of the stage.
+type metricOf func(name telemetry.MetricName, statistic string, period time.Duration) awscloudwatch.IMetric
+
 // metricAlarms watch what Holdfast says about itself. The first two are the promise
 // that every hold ends. Their silence is bad news: a sweep that says nothing does
 // not run (case B1).
@@ -37,7 +40,7 @@ func metricAlarms(chosen stage) []alarm {
 			Period:        seconds(period),
 		})
 	}
-	return []alarm{
+	alarms := []alarm{
 		{
 			"ExpiryLag", metric(telemetry.MetricExpiryLagSecondsMax, "Maximum", minutePeriod),
 			awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD, chosen.LagThreshold.Seconds(), sweepsMissed,
@@ -74,6 +77,14 @@ func metricAlarms(chosen stage) []alarm {
 		above("ApiInternalFaults", metric(telemetry.MetricAPIInternalFaults, "Sum", minutePeriod), 0, 1,
 			"A request was answered 500 as a fault of ours. Waiting does not heal it: it is a mistake in the code or its deployment. "+
 				"Look at the log of the api function for the request ids and the errors, and at what was deployed last."),
+	}
+	return append(alarms, paymentAlarms(metric)...)
+}
+
+// paymentAlarms watch the money: what the provider tells, and what the saga makes of it.
+// The tick of the saga is watched as the sweep is.
+func paymentAlarms(metric metricOf) []alarm {
+	return []alarm{
 		above("WebhookFailed", metric(telemetry.MetricWebhookFailed, "Sum", minutePeriod), 0, repeatedPeriods,
 			"What the payment provider tells can't be taken in: the secret, the table or the queue does not answer. "+
 				"The provider tells again, and the saga asks by itself, more slowly. Look at the log of the webhook function."),

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { dynamotest.Main(m) }
 
 const (
 	slotID ledger.SlotID = "seat"
-	apiKey               = "sk_test_key-marker"
+	apiKey string        = "sk_test_key-marker"
 )
 
 // world is the function on a real table, with a payment provider and a secret of its own.
@@ -47,7 +47,7 @@ func newWorld(t *testing.T) *world {
 	w.check(err)
 	t.Cleanup(func() { w.check(stripe.Close()) })
 	w.stripe = stripe
-	vault := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+	vault := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
 		answer.Header().Set("Content-Type", "application/x-amz-json-1.1")
 		_, _ = fmt.Fprintf(answer, `{"Name":"payment","SecretString":%q}`, `{"api_key":"`+apiKey+`","webhook_secrets":["whsec_1"]}`)
 	}))

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"crypto/md5" //nolint:gosec // the queue's protocol says so
+	"crypto/md5"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -70,7 +70,7 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		c.messages, c.queueURL = append(c.messages, call.Body), call.QueueURL
-		_, _ = fmt.Fprintf(w, `{"MessageId":"m","MD5OfMessageBody":"%x"}`, md5.Sum([]byte(call.Body))) //nolint:gosec // the protocol says so
+		_, _ = fmt.Fprintf(w, `{"MessageId":"m","MD5OfMessageBody":"%x"}`, md5.Sum([]byte(call.Body)))
 	default:
 		w.WriteHeader(http.StatusBadRequest)
 	}
