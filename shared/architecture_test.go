@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"shared/saga":      append([]string{"shared/commands", "shared/due", "shared/payment"}, inward...),
 	"shared/reconcile": inward,
 	"shared/expiry":    append([]string{"shared/commands", "shared/due"}, inward...),
-	"shared/httpapi":   append([]string{"shared/commands"}, inward...),
+	"shared/httpapi":   append([]string{"shared/commands", "shared/payment"}, inward...),
 	"infra":            {"shared/topology", "shared/dynamo", "shared/telemetry"},
 	"functions":        {"shared"},
 	"scripts":          {"shared"},

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 
-	"holdfast/shared/config"
-	"holdfast/shared/ledger"
 	"holdfast/shared/payment"
 	"holdfast/shared/payment/stripetest"
 	"holdfast/shared/system"
@@ -100,59 +96,5 @@ func TestNoServersNoProvider(t *testing.T) {
 	p := send(http.MethodPost, fmt.Sprintf("/v1/holds/%s/payment", hold["hold_id"]), "", "holds", http.StatusServiceUnavailable)
 	if p["code"] != "payment_provider_unavailable" {
 		t.Errorf("answered %v", p)
-	}
-}
-
-// A key that was changed is used by a running process, and while it can't be read nothing
-// is asked.
-func TestAChangedKeyIsUsed(t *testing.T) {
-	stripe := startStripe(t, "sk_test_new")
-	var keys config.PaymentSecrets
-	var failure error
-	provider := &keyedProvider{
-		secrets: func(context.Context) (config.PaymentSecrets, error) { return keys, failure },
-		baseURL: stripe.URL(), clock: system.RealClock{},
-	}
-	creation := payment.Creation{Key: "key", Amount: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Reservation: "rsv_1", Attempt: 1}
-	for _, read := range []struct {
-		key     string
-		failure error
-		works   bool
-	}{
-		{"sk_test_old", nil, false}, {"sk_test_new", nil, true}, {"sk_test_new", errors.New("away"), false}, {"", nil, false}, {"sk_test_new", nil, true},
-	} {
-		keys, failure = config.PaymentSecrets{APIKey: payment.NewSecret(read.key)}, read.failure
-		_, err := provider.Create(t.Context(), creation)
-		var refusal *payment.Error
-		if (err == nil) != read.works || err != nil && (!errors.As(err, &refusal) || refusal.Kind != payment.KindUnreachable) {
-			t.Errorf("with the key %q and %v: %v", read.key, read.failure, err)
-		}
-	}
-	p, err := provider.Create(t.Context(), creation)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stripe.Bank().Pay(string(p.ID)); err != nil {
-		t.Fatal(err)
-	}
-	if p, err = provider.Capture(t.Context(), "capture", p.ID, 1000); err != nil || p.Status != payment.StatusCaptured {
-		t.Errorf("captured: %+v, %v", p, err)
-	}
-	if p, err = provider.Refund(t.Context(), "refund", p.ID, 400); err != nil || p.RefundedMinor != 400 {
-		t.Errorf("refunded: %+v, %v", p, err)
-	}
-	if _, err = provider.Void(t.Context(), "void", p.ID); err == nil {
-		t.Error("what was captured is voided")
-	}
-	failure = errors.New("away")
-	for name, call := range map[string]func() (payment.Payment, error){
-		"look up": func() (payment.Payment, error) { return provider.LookUp(t.Context(), p.ID) },
-		"capture": func() (payment.Payment, error) { return provider.Capture(t.Context(), "capture", p.ID, 1000) },
-		"void":    func() (payment.Payment, error) { return provider.Void(t.Context(), "void", p.ID) },
-		"refund":  func() (payment.Payment, error) { return provider.Refund(t.Context(), "refund", p.ID, 400) },
-	} {
-		if _, err := call(); !errors.Is(err, failure) {
-			t.Errorf("%s without a key: %v", name, err)
-		}
 	}
 }

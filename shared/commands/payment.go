@@ -230,7 +230,7 @@ func (s *start) create(ctx context.Context) (payment.Payment, ledger.AttemptNumb
 // completion is the Change that records the payment's id, unless the saga has been faster
 // (case D9), and completes the request.
 func (s *start) completion(ctx context.Context, created payment.Payment, number ledger.AttemptNumber, origin ledger.Origin, now time.Time) (ledger.Change, ledger.Response, error) {
-	reservation, hold, err := s.commands.reservationWithHold(ctx, s.begun)
+	reservation, hold, err := s.commands.reservationWithHold(ctx, s.begun, anybody)
 	if err != nil {
 		return ledger.Change{}, ledger.Response{}, err
 	}
@@ -252,10 +252,7 @@ func (s *start) completion(ctx context.Context, created payment.Payment, number 
 // Errors: CodeReservationNotFound, CodeReservationEnded when no attempt is open,
 // CodePaymentUnavailable when the provider does not answer, and those of the store.
 func (p *Payments) Session(ctx context.Context, owner ledger.OwnerID, id ledger.ReservationID) (ledger.Reservation, ledger.Hold, payment.Secret, error) {
-	reservation, hold, err := p.commands.reservationWithHold(ctx, id)
-	if err == nil && reservation.Owner != owner {
-		err = ledger.ReservationNotFound()
-	}
+	reservation, hold, err := p.commands.reservationWithHold(ctx, id, onlyOwner(owner))
 	if err != nil {
 		return ledger.Reservation{}, ledger.Hold{}, payment.Secret{}, err
 	}

@@ -31,17 +31,17 @@ const (
 // CodeReturnOverSale, CodePaymentInProgress, CodeAlreadyUsed, CodeInvalid, CodeKeyReused,
 // and those of the store.
 func (c *Commands) CancelReservation(ctx context.Context, r Request, id ledger.ReservationID, lines []ledger.ReturnLine, by CancelBy, render RenderReservation) (Answer, error) {
-	step := reservationStep{commands: c, id: id, render: render,
+	step := reservationStep{commands: c, id: id, render: render, may: anybody,
 		transition: func(reservation ledger.Reservation, h ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
 			wish := ledger.Cancellation{Lines: lines, Reason: ledger.ReasonOperatorCanceled}
 			if by == CancelByOwner {
 				wish.Reason = ledger.ReasonOwnerCanceled
-				if reservation.Owner != r.Owner {
-					return ledger.Change{}, ledger.ReservationNotFound()
-				}
 			}
 			return ledger.CancelReservation(reservation, h, wish, origin, now)
 		}}
+	if by == CancelByOwner {
+		step.may = onlyOwner(r.Owner)
+	}
 	return c.carryOut(ctx, job{command: ledger.CommandCancelReservation, request: r, decide: step.decide, refused: step.refused})
 }
 
@@ -51,7 +51,7 @@ func (c *Commands) CancelReservation(ctx context.Context, r Request, id ledger.R
 // Errors: CodeReservationNotFound, CodeReservationEnded, CodeKeyReused, and those of the
 // store.
 func (c *Commands) DeliverReservation(ctx context.Context, r Request, id ledger.ReservationID, delivered bool, render RenderReservation) (Answer, error) {
-	step := reservationStep{commands: c, id: id, render: render,
+	step := reservationStep{commands: c, id: id, render: render, may: anybody,
 		transition: func(reservation ledger.Reservation, h ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
 			return ledger.Deliver(reservation, h, delivered, origin, now)
 		}}
@@ -60,14 +60,16 @@ func (c *Commands) DeliverReservation(ctx context.Context, r Request, id ledger.
 
 // reservationStep is a transition of one stored reservation that is being tried.
 type reservationStep struct {
-	commands   *Commands
-	id         ledger.ReservationID
-	render     RenderReservation
+	commands *Commands
+	id       ledger.ReservationID
+	render   RenderReservation
+	// may says whose reservations are meant.
+	may        func(ledger.Reservation) bool
 	transition func(ledger.Reservation, ledger.Hold, ledger.Origin, time.Time) (ledger.Change, error)
 }
 
 func (s reservationStep) decide(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
-	reservation, hold, err := s.commands.reservationWithHold(ctx, s.id)
+	reservation, hold, err := s.commands.reservationWithHold(ctx, s.id, s.may)
 	if err != nil {
 		return decision{}, err
 	}
@@ -105,10 +107,22 @@ func (s reservationStep) refused(ctx context.Context, r *ledger.Refused, _ time.
 	return nil
 }
 
+// anybody may: the caller's rights have been looked at.
+func anybody(ledger.Reservation) bool { return true }
+
+func onlyOwner(owner ledger.OwnerID) func(ledger.Reservation) bool {
+	return func(r ledger.Reservation) bool { return r.Owner == owner }
+}
+
 // reservationWithHold reads a reservation and the hold that it is about: the sold one, or
-// else the one that it pays for.
-func (c *Commands) reservationWithHold(ctx context.Context, id ledger.ReservationID) (ledger.Reservation, ledger.Hold, error) {
+// else the one that it pays for. One that is not the caller's is answered as an unknown
+// one, before anything more is read, so that not even the time tells the two apart
+// (promise P11).
+func (c *Commands) reservationWithHold(ctx context.Context, id ledger.ReservationID, may func(ledger.Reservation) bool) (ledger.Reservation, ledger.Hold, error) {
 	reservation, err := c.store.Reservation(ctx, id)
+	if err == nil && !may(reservation) {
+		err = ledger.ReservationNotFound()
+	}
 	if err != nil {
 		return ledger.Reservation{}, ledger.Hold{}, err
 	}
