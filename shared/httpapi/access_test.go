@@ -156,6 +156,8 @@ func TestP11_ForeignAndUnknownCostTheSame(t *testing.T) {
 		{call{method: http.MethodPost, path: "/v1/holds/%s/cancel"}, holds},
 		{call{method: http.MethodPost, path: "/v1/holds/%s/payment"}, holds},
 		{call{method: http.MethodGet, path: "/v1/reservations/%s"}, reservations},
+		{call{method: http.MethodPost, path: "/v1/reservations/%s/cancel"}, reservations},
+		{call{method: http.MethodPost, path: "/v1/reservations/%s/payment-session"}, reservations},
 	} {
 		var calls [][]string
 		for _, id := range c.ids {

@@ -67,8 +67,9 @@ func (c *alternativesCache) put(id ledger.SlotID, n neighbourhood) {
 	c.entries[id] = n
 }
 
-// refuseHold answers a create that was refused, with alternatives if slots were short.
-// That they cannot be looked up changes nothing of the answer.
+// refuseHold answers a create that was refused. If slots were short, it names alternatives
+// and a hold of the caller's own. That they cannot be looked up changes nothing of the
+// answer.
 func (a *API) refuseHold(ctx context.Context, x *exchange, quotes []ledger.Quote, refused error) {
 	p := problemOf(refused, x.caller.RequestID)
 	var e *ledger.Error
@@ -76,6 +77,9 @@ func (a *API) refuseHold(ctx context.Context, x *exchange, quotes []ledger.Quote
 		var err error
 		if p.Alternatives, err = a.findAlternatives(ctx, e.Shortages, quotes); err != nil {
 			x.causes = append(x.causes, fmt.Errorf("look for alternatives: %w", err))
+		}
+		if p.ExistingHoldID, err = a.findExistingHold(ctx, x.caller.Principal.Subject, e.Shortages); err != nil {
+			x.causes = append(x.causes, fmt.Errorf("look for the caller's own hold: %w", err))
 		}
 	}
 	x.failWith(p, refused)

@@ -839,6 +839,11 @@ type Problem struct {
 	// Errors What is wrong with the request, at most ten.
 	Errors []ProblemError `json:"errors,omitempty"`
 
+	// ExistingHoldID With `insufficient_stock`: a hold of the caller's own that has units of a short slot
+	// and is still alive. Going on with it, or cancelling it, is what helps. Left out when
+	// there is none; a hold of anybody else is never named.
+	ExistingHoldID *string `json:"existing_hold_id,omitempty"`
+
 	// Prices The prices as they are now, with `price_changed`.
 	Prices []ProblemPrice `json:"prices,omitempty"`
 
