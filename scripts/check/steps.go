@@ -22,7 +22,8 @@ const lintVersion = "v2.15.0"
 // racePackages are those whose code is run by several callers at once.
 var racePackages = []string{
 	"./shared/ledger/...", "./shared/commands/...", "./shared/dynamo", "./shared/httpapi/...",
-	"./shared/expiry/...", "./shared/outbox/...", "./scripts/internal/...",
+	"./shared/expiry/...", "./shared/outbox/...", "./shared/payment/...", "./shared/saga", "./shared/webhook/...",
+	"./scripts/internal/...",
 }
 
 // stages are the stages of the CDK stack.
