@@ -2,6 +2,7 @@ package commands_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,7 +38,7 @@ func newTill(t testing.TB) *till {
 	return &till{bench: b, inner: inner, bank: bank, provider: provider, payments: commands.NewPayments(b.commands, provider), dice: systemtest.NewRandom(3)}
 }
 
-// till with one slot, and a hold of one of its units.
+// tillWithHold is a till with one slot, and a hold of one of its two units.
 func tillWithHold(t testing.TB, policy func(*ledger.Policy)) (*till, ledger.Hold) {
 	t.Helper()
 	b := newTill(t)
@@ -148,7 +149,11 @@ func TestP12_ASecretIsFetchedAndNotStored(t *testing.T) {
 	b, hold := tillWithHold(t, nil)
 	var stored string
 	b.store.beforeCommit = func(_ int, c ledger.Change) error {
-		stored += fmt.Sprintf("%+v", c)
+		written, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		stored += string(written)
 		if c.Idempotency != nil {
 			stored += string(c.Idempotency.Response.Body)
 		}
