@@ -131,6 +131,9 @@ func (f file) forbidsImport(imported string) string {
 }
 
 func (f file) forbidsSupport(ours string) string {
+	if slices.Contains(adapters, ours) && !f.test && !f.support && strings.HasPrefix(f.family, "shared/") && path.Dir(f.path) != ours {
+		return "only a function chooses its adapter; the rest knows the port"
+	}
 	if isSupport(ours) && !f.test && !f.support && f.family != "scripts" {
 		return "what is deployed does not import what tests and local runs are made of"
 	}

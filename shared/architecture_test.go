@@ -39,6 +39,9 @@ var mayImport = map[string][]string{
 	"events":           {"shared"},
 }
 
+// adapters put a port on one provider. What uses the port must not know which.
+var adapters = []string{"shared/payment/stripe"}
+
 var (
 	// standardLibraryOnly are the parts that nothing outside Go itself can break.
 	standardLibraryOnly = []string{"shared/ledger", "shared/commands", "shared/system", "shared/topology"}
@@ -132,6 +135,9 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"shared/webhook/a.go", `package webhook; import "holdfast/shared/dynamo"`, "may import of ours only"},
 		{"shared/webhook/a.go", `package webhook; func f() { go f() }`, "starts no goroutine"},
 		{"shared/saga/a.go", `package saga; import "holdfast/shared/due"`, ""},
+		{"shared/saga/a.go", `package saga; import "holdfast/shared/payment/stripe"`, "only a function chooses its adapter"},
+		{"shared/payment/a.go", `package payment; import "holdfast/shared/payment/stripe"`, "only a function chooses its adapter"},
+		{"functions/saga/a.go", `package main; import "holdfast/shared/payment/stripe"`, ""},
 		{"shared/saga/a.go", `package saga; import "holdfast/shared/dynamo"`, "may import of ours only"},
 		{"shared/saga/a.go", `package saga; func f() { go f() }`, "starts no goroutine"},
 		{"shared/httpapi/a.go", `package httpapi; import "holdfast/shared/commands"`, ""},
