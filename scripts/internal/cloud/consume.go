@@ -74,6 +74,29 @@ func (c *Cloud) Waiting(ctx context.Context, queue Queue) (int, error) {
 	return total, nil
 }
 
+// Take takes every message that is not hidden out of the queue, and returns their bodies.
+func (c *Cloud) Take(ctx context.Context, queue Queue) ([]string, error) {
+	var bodies []string
+	for {
+		out, err := c.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: aws.String(queue.URL), MaxNumberOfMessages: messagesMax, VisibilityTimeout: int32(visibility / time.Second),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("receive from queue %s: %w", queue.URL, err)
+		}
+		if len(out.Messages) == 0 {
+			return bodies, nil
+		}
+		for _, message := range out.Messages {
+			bodies = append(bodies, aws.ToString(message.Body))
+			_, err := c.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: aws.String(queue.URL), ReceiptHandle: message.ReceiptHandle})
+			if err != nil {
+				return nil, fmt.Errorf("delete from queue %s: %w", queue.URL, err)
+			}
+		}
+	}
+}
+
 // Consume hands the body of every message to handle until the context ends. A message
 // that was handled is deleted. One whose handling failed is given back at once, and
 // after receivesMax tries moves to the dead-letter queue if there is one. Messages come

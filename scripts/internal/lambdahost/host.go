@@ -132,6 +132,18 @@ func (h *Host) Close() {
 	h.working.Wait()
 }
 
+// Kill kills every process in the middle of whatever it does, and returns when all are
+// gone. A call that one of them was working on fails with a CrashError, and what it had
+// written by then stays written; the next call starts a new process.
+func (h *Host) Kill() {
+	h.mu.Lock()
+	running := slices.Collect(maps.Keys(h.processes))
+	h.mu.Unlock()
+	for _, p := range running {
+		p.child.Kill()
+	}
+}
+
 // Invoke gives one event to one process and returns the function's answer. Errors are
 // FunctionError, TimeoutError, CrashError, InitError, ErrThrottled, ErrClosed,
 // ErrPayloadTooLarge, or the context's error. When the context ends after the

@@ -78,3 +78,7 @@ func (s *System) variables(function topology.Function) (map[string]string, error
 func (s *System) Invoke(ctx context.Context, function topology.FunctionName, payload []byte) ([]byte, error) {
 	return s.functions[function].Invoke(ctx, payload)
 }
+
+// KillFunction kills the function's processes in the middle of whatever they do. The calls
+// that they were working on fail; the next one starts a new process.
+func (s *System) KillFunction(function topology.FunctionName) { s.functions[function].Kill() }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"holdfast/scripts/internal/localrun"
+	"holdfast/shared/ledger"
 	"holdfast/shared/topology"
 )
 
@@ -14,8 +15,10 @@ import (
 // is granted that is not used. The calls are those that its binary makes while all of its
 // work is done once.
 func TestCallsAreTheGrants(t *testing.T) {
-	w := newWorld(t)
+	p := newPayingWorld(t)
+	w := p.world
 	w.everyKind()
+	p.everyPayment()
 	slot, owner := w.slot(1, shortHold), w.owner()
 	hold := w.mustHold(owner, slot, 1)
 	w.ask(w.owner(), slot, 1).wantProblem(http.StatusConflict, "insufficient_stock")
@@ -29,6 +32,7 @@ func TestCallsAreTheGrants(t *testing.T) {
 		{operator, "/v1/slots/" + slot},
 		{owner, "/v1/holds"},
 		{owner, "/v1/holds/" + hold},
+		{owner, "/v1/reservations"},
 	} {
 		w.do(read.caller, localrun.Request{Method: http.MethodGet, Path: read.path}).want(http.StatusOK)
 	}
@@ -62,4 +66,17 @@ func TestCallsAreTheGrants(t *testing.T) {
 			}
 		}
 	}
+}
+
+// everyPayment makes the functions do all that they do for money: a sale that the provider
+// tells of, units given back, and money that comes too late, for which the stock is read.
+func (p *payingWorld) everyPayment() {
+	p.t.Helper()
+	sold := p.purchase(p.slot(1, ""), 1)
+	sold.complete()
+	p.post(sold.owner, "/v1/reservations/"+string(sold.reservation)+"/cancel", newName("key"), "").want(http.StatusOK)
+	sold.until(ledger.ReservationRefunded)
+	sold.wantMoney(unitAmount, unitAmount)
+	late := p.lateMoney(p.slot(1, lateHold("reacquire")))
+	late.until(ledger.ReservationCompleted)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdfast/scripts/internal/localrun"
+	"holdfast/shared/payment"
 )
 
 const (
@@ -18,6 +19,16 @@ const (
 	// expiry function themselves, when they want it.
 	sweepNever = 24 * time.Hour
 )
+
+// paymentKeys are those of the System. The secret of webhooks is being changed: the second
+// one was good before, and is still taken. They are known here so that tests can sign, and
+// can look whether a key is where it must not be.
+var paymentKeys = localrun.PaymentKeys{
+	API: payment.NewSecret("sk_test_canary5b1e7d90"),
+	Webhook: []payment.Secret{
+		payment.NewSecret("whsec_canary81f0c2a4new"), payment.NewSecret("whsec_canary3de95b77old"),
+	},
+}
 
 // shared is the one System of this package. A test binary has no other place that TestMain
 // and the tests share.
@@ -37,7 +48,8 @@ func mustSystem(t *testing.T) (*localrun.System, *observer) {
 		defer cancel()
 		shared.observer = newObserver()
 		shared.system, shared.err = localrun.Start(ctx, localrun.Options{
-			SweepEvery: sweepNever, QueueRetryAfter: time.Second, OwnEngine: true, Between: shared.observer.between, Progress: os.Stderr,
+			SweepEvery: sweepNever, QueueRetryAfter: time.Second, OwnEngine: true, Between: shared.observer.between,
+			PaymentKeys: paymentKeys, Progress: os.Stderr,
 		})
 	})
 	if shared.err != nil {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"time"
 
+	"holdfast/shared/payment"
 	"holdfast/shared/topology"
 )
 
@@ -44,6 +45,18 @@ type Options struct {
 	// Between may put an observer between a function and the AWS service at the endpoint,
 	// and returns the endpoint that the function is told. Nil means nobody is between.
 	Between func(function topology.FunctionName, endpoint string) string
+	// PaymentKeys are the keys between us and the payment provider. The zero value means
+	// fresh ones.
+	PaymentKeys PaymentKeys
 	// Progress is told in short lines what happens. Nil means nobody is told.
 	Progress io.Writer
+}
+
+// PaymentKeys are what we and the payment provider know each other by.
+type PaymentKeys struct {
+	// API is the key that our calls carry.
+	API payment.Secret
+	// Webhook has the secrets of which one must sign each webhook: two while it is being
+	// changed. The provider signs with the first one.
+	Webhook []payment.Secret
 }

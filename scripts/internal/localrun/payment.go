@@ -23,15 +23,22 @@ const (
 )
 
 // startPayments starts the payment provider, and puts the keys under which it knows us
-// into the payment secret, where the functions read them. Each run has keys of its own.
+// into the payment secret, where the functions read them. Unless the options say otherwise,
+// each run has keys of its own.
 func (s *System) startPayments(ctx context.Context) error {
-	key, webhook := randomText(keyPrefix), randomText(webhookSecretPrefix)
-	if err := s.putPaymentSecret(ctx, key, webhook); err != nil {
+	keys := s.options.PaymentKeys
+	if keys.API.Empty() {
+		keys.API = payment.NewSecret(randomText(keyPrefix))
+	}
+	if len(keys.Webhook) == 0 {
+		keys.Webhook = []payment.Secret{payment.NewSecret(randomText(webhookSecretPrefix))}
+	}
+	if err := s.putPaymentSecret(ctx, keys); err != nil {
 		return err
 	}
 	started, err := stripetest.Start(stripetest.Options{
-		APIKey: payment.NewSecret(key), WebhookURL: s.BaseURL + webhookPath,
-		WebhookSecrets: []payment.Secret{payment.NewSecret(webhook)}, Automatic: true, Clock: system.RealClock{},
+		APIKey: keys.API, WebhookURL: s.BaseURL + webhookPath,
+		WebhookSecrets: keys.Webhook[:1], Automatic: true, Clock: system.RealClock{},
 	})
 	if err != nil {
 		return fmt.Errorf("start the payment provider: %w", err)
@@ -43,8 +50,12 @@ func (s *System) startPayments(ctx context.Context) error {
 }
 
 // putPaymentSecret gives the payment secret the form that package config reads.
-func (s *System) putPaymentSecret(ctx context.Context, key, webhook string) error {
-	value, err := json.Marshal(map[string]any{"api_key": key, "webhook_secrets": []string{webhook}})
+func (s *System) putPaymentSecret(ctx context.Context, keys PaymentKeys) error {
+	webhook := make([]string, len(keys.Webhook))
+	for i, secret := range keys.Webhook {
+		webhook[i] = secret.Reveal()
+	}
+	value, err := json.Marshal(map[string]any{"api_key": keys.API.Reveal(), "webhook_secrets": webhook})
 	if err != nil {
 		return fmt.Errorf("write the payment secret: %w", err)
 	}

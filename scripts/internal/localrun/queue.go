@@ -3,6 +3,7 @@ package localrun
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -51,8 +52,16 @@ func (s *System) createQueues(ctx context.Context) error {
 	return nil
 }
 
-// startQueue lets the function's queue feed it.
-func (s *System) startQueue(function topology.Function) error {
+// feed is the mapping from a queue to its function.
+type feed struct {
+	source *queuesource.Source
+	mu     sync.Mutex
+	end    context.CancelFunc // nil while it is disabled
+	done   chan struct{}
+}
+
+// openQueue lets the function's queue feed it.
+func (s *System) openQueue(function topology.Function) error {
 	queue := s.queues[function.Queue.Queue]
 	retryAfter := s.options.QueueRetryAfter
 	if retryAfter == 0 {
@@ -66,9 +75,61 @@ func (s *System) startQueue(function topology.Function) error {
 	if err != nil {
 		return err
 	}
-	s.start(source.Run)
+	s.feeds[function.Queue.Queue] = &feed{source: source}
+	s.onClose(func() error { return s.DisableQueue(function.Queue.Queue) })
+	if err := s.EnableQueue(function.Queue.Queue); err != nil {
+		return err
+	}
 	s.tell("the queue %s feeds %s", function.Queue.Queue, function.Name)
 	return nil
+}
+
+// EnableQueue lets the queue feed its function again.
+func (s *System) EnableQueue(resource topology.Resource) error {
+	f, feeds := s.feeds[resource]
+	if !feeds {
+		return fmt.Errorf("%s feeds no function", resource)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.end != nil {
+		return fmt.Errorf("the queue %s is enabled already", resource)
+	}
+	ctx, end := context.WithCancel(s.running)
+	done := make(chan struct{})
+	f.end, f.done = end, done
+	go func() {
+		defer close(done)
+		f.source.Run(ctx)
+	}()
+	return nil
+}
+
+// DisableQueue stops feeding the queue's function. Messages wait in the queue meanwhile.
+// A batch that the function works on at this moment comes again later. It may be repeated.
+func (s *System) DisableQueue(resource topology.Resource) error {
+	f, feeds := s.feeds[resource]
+	if !feeds {
+		return fmt.Errorf("%s feeds no function", resource)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.end != nil {
+		f.end()
+		<-f.done
+		f.end = nil
+	}
+	return nil
+}
+
+// TakeMessages takes every message that waits out of a queue of the topology, and returns
+// their bodies. It is for queues of dead letters, and for losing what is in a queue.
+func (s *System) TakeMessages(ctx context.Context, resource topology.Resource) ([]string, error) {
+	queue, isQueue := s.queues[resource]
+	if !isQueue {
+		return nil, fmt.Errorf("%s is no queue of the topology", resource)
+	}
+	return s.cloud.Take(ctx, queue)
 }
 
 // Waiting counts the messages in a queue of the topology, those included that are being

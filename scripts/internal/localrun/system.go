@@ -42,6 +42,7 @@ type System struct {
 	emulator       string // the program of the cloud
 	cloud          *cloud.Cloud
 	queues         map[topology.Resource]cloud.Queue
+	feeds          map[topology.Resource]*feed
 	engineLog      io.Writer
 	events         *eventLog
 	client         *http.Client
@@ -73,6 +74,7 @@ func Start(ctx context.Context, options Options) (*System, error) {
 		functions: make(map[topology.FunctionName]*lambdahost.Host),
 		programs:  make(map[topology.FunctionName]string),
 		queues:    make(map[topology.Resource]cloud.Queue),
+		feeds:     make(map[topology.Resource]*feed),
 		failed:    make(chan error, 1), client: newClient(),
 	}
 	s.running, s.end = context.WithCancel(context.Background())

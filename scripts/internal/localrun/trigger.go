@@ -29,7 +29,7 @@ func (s *System) startTriggers(context.Context) error {
 			}
 		}
 		if function.Queue != nil {
-			if err := s.startQueue(function); err != nil {
+			if err := s.openQueue(function); err != nil {
 				return err
 			}
 		}
