@@ -59,7 +59,7 @@ var reservationMoves = map[ReservationStatus][]ReservationStatus{
 	ReservationCaptured:       {ReservationCompleted, ReservationCompensating, ReservationReview},
 	ReservationCompleted:      {ReservationCompensating, ReservationReview},
 	ReservationCompensating:   {ReservationAuthorized, ReservationCanceled, ReservationRefunded, ReservationRefundRequired, ReservationReview},
-	ReservationCanceled:       {ReservationAuthorized, ReservationCompensating},
+	ReservationCanceled:       {ReservationAuthorized, ReservationCompensating, ReservationRefundRequired},
 	ReservationRefunded:       {ReservationCompensating, ReservationRefundRequired},
 	ReservationRefundRequired: {ReservationRefunded, ReservationCanceled},
 	ReservationReview:         {ReservationAuthorized, ReservationCompensating},

@@ -27,7 +27,7 @@ var moves = map[ledger.ReservationStatus]string{
 	ledger.ReservationCaptured:       "COMPLETED COMPENSATING REVIEW",
 	ledger.ReservationCompleted:      "COMPENSATING REVIEW",
 	ledger.ReservationCompensating:   "AUTHORIZED CANCELED REFUNDED REFUND_REQUIRED REVIEW",
-	ledger.ReservationCanceled:       "AUTHORIZED COMPENSATING",
+	ledger.ReservationCanceled:       "AUTHORIZED COMPENSATING REFUND_REQUIRED",
 	ledger.ReservationRefunded:       "COMPENSATING REFUND_REQUIRED",
 	ledger.ReservationRefundRequired: "REFUNDED CANCELED",
 	ledger.ReservationReview:         "AUTHORIZED COMPENSATING",

@@ -182,8 +182,10 @@ func (d decider) settleRefund(a ledger.Attempt, s Sighting, next ledger.Reservat
 func (d decider) refundFailed(next ledger.Reservation, i int) Decision {
 	refund := &next.Refunds[i]
 	refund.State, refund.EndedAt, next.LookAt = ledger.RefundFailed, d.Now, d.Now
-	if next.Status == ledger.ReservationCompensating || next.Status == ledger.ReservationRefunded {
-		next.Status = ledger.ReservationRefundRequired
+	switch next.Status {
+	case ledger.ReservationCompensating, ledger.ReservationRefunded, ledger.ReservationCanceled:
+		next.Status = ledger.ReservationRefundRequired // there is no sale that the money could be for
+	default:
 	}
 	return Decision{Change: d.step(next, ledger.EventReservationRefundRequired)}
 }
