@@ -51,8 +51,9 @@ var moves = map[ledger.ReservationStatus][]ledger.ReservationStatus{
 	ledger.ReservationCaptured:       {ledger.ReservationCompleted, ledger.ReservationCompensating, ledger.ReservationReview},
 	ledger.ReservationCompleted:      {ledger.ReservationCompensating},
 	// Money that comes late buys what it may still buy.
-	ledger.ReservationCompensating:   {ledger.ReservationCanceled, ledger.ReservationRefunded, ledger.ReservationRefundRequired, ledger.ReservationAuthorized},
-	ledger.ReservationCanceled:       {ledger.ReservationCompensating, ledger.ReservationAuthorized},
+	ledger.ReservationCompensating: {ledger.ReservationCanceled, ledger.ReservationRefunded, ledger.ReservationRefundRequired, ledger.ReservationAuthorized},
+	// The last one is of money that a closed attempt has taken, and that is not given back.
+	ledger.ReservationCanceled:       {ledger.ReservationCompensating, ledger.ReservationAuthorized, ledger.ReservationRefundRequired},
 	ledger.ReservationRefunded:       {ledger.ReservationCompensating, ledger.ReservationRefundRequired},
 	ledger.ReservationRefundRequired: {ledger.ReservationRefunded, ledger.ReservationCanceled},
 	ledger.ReservationReview:         {ledger.ReservationCompensating},
