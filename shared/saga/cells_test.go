@@ -410,6 +410,26 @@ func cellsOfMoney() []cellEntry {
 				d.saw(1, payment.StatusCaptured)
 				d.refuse(1, saga.EffectRefund)
 			}, `COMPENSATING → REFUND_REQUIRED "sold_out"; refund 1 of attempt 1: 1000 sold_out failed`},
+			{"a part of it failed, the rest is still given", anyPolicy, func(d *cellDesk) {
+				d.owed()
+				d.s.Reservation.Refunds[0].AmountMinor, d.s.Reservation.Refunds[0].State = 400, ledger.RefundFailed
+				d.s.Reservation.Owe(1, 600, ledger.ReasonSoldOut, tenOClock)
+				d.saw(1, payment.StatusCaptured)
+			}, `do refund of attempt 1, 600`},
+			{"just carried out, while an earlier one fell back", anyPolicy, func(d *cellDesk) {
+				d.owed()
+				d.s.Reservation.Refunds[0].AmountMinor, d.s.Reservation.Refunds[0].State = 400, ledger.RefundDone
+				d.s.Reservation.Owe(1, 600, ledger.ReasonSoldOut, tenOClock)
+				d.saw(1, payment.StatusCaptured, func(p *payment.Payment) { p.RefundedMinor = 600 })
+				seen := d.s.Sightings[1]
+				seen.Refunded = 2
+				d.s.Sightings[1] = seen
+			}, `COMPENSATING → COMPENSATING "sold_out"; refund 2 of attempt 1: 600 sold_out done`},
+			{"one that was done has failed since", anyPolicy, func(d *cellDesk) {
+				d.owed()
+				d.s.Reservation.Refunds[0].State = ledger.RefundDone
+				d.saw(1, payment.StatusCaptured)
+			}, `COMPENSATING → REFUND_REQUIRED "sold_out"; refund 1 of attempt 1: 1000 sold_out failed`},
 			{"given back", anyPolicy, func(d *cellDesk) {
 				d.owed()
 				d.saw(1, payment.StatusCaptured, refunded)

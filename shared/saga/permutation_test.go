@@ -1,6 +1,7 @@
 package saga_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -285,4 +286,59 @@ func TestP8_NewsInAnyOrderEndsInExactlyOneWay(t *testing.T) {
 		})
 	}
 	t.Logf("%d orders of news", played)
+}
+
+// What the provider did is found out without any news of it. Each of these needs its own
+// look: at a refused capture, at an older attempt, at a payment whose creation has had no
+// answer.
+func TestP8_LostNewsIsFoundOut(t *testing.T) {
+	kept := permutationSetting(ledger.OnDeclineKeep, ledger.LatePaymentReacquire)
+	kept.script.VoidLies = true
+	plain := permutationSetting(ledger.OnDeclineRelease, ledger.LatePaymentReacquire)
+	for _, f := range []facts{
+		{"the authorization of what is sold has lapsed", plain, func(h *history) {
+			lose := h.provider.Before
+			h.provider.Before = func(_ context.Context, c paymenttest.Call) error {
+				if c.Method == paymenttest.MethodCapture {
+					return errRequestLost
+				}
+				return nil
+			}
+			h.receive(paid)
+			h.receive(ticked)
+			h.newest(h.bank.Lapse)
+			h.provider.Before = lose
+		}, "CANCELED authorization_lost"},
+		{"an older attempt has taken money", kept, func(h *history) {
+			h.receive(attempted)
+			h.receive(paid)
+			h.receive(ticked)
+			if _, err := h.bank.LateSuccess(string(h.bank.Payments()[0].ID), true); err != nil {
+				h.fail("the late success: %v", err)
+			}
+		}, "COMPLETED "},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			h := permute(t, f.setting, f.begin, nil) // it audits the money
+			if r := h.current(); fmt.Sprintf("%s %s", r.Status, r.Reason) != f.end {
+				h.fail("it ends %s %s, want %s", r.Status, r.Reason, f.end)
+			}
+		})
+	}
+}
+
+// A creation that is repeated under its key tells how the payment was at first. Money that
+// has come since must not be voided as if it had not (case D9).
+func TestP8_ARepeatedCreationIsNotTakenForHowThePaymentIs(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // repeatable on purpose
+	h := newHistory(t, memory.New(), permutationSetting(ledger.OnDeclineRelease, ledger.LatePaymentReacquire), dice)
+	h.faults.answerLost = 1
+	h.startAttempt(false)
+	h.receive(paid)
+	h.receive(timePassed)
+	h.untilNothingIsDue()
+	if r := h.current(); r.Status != ledger.ReservationCompleted {
+		h.fail("it ends %s %s", r.Status, r.Reason)
+	}
+	h.checkEnd()
 }
