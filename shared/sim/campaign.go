@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdfast/shared/httpapi"
+	"holdfast/shared/ledger"
 )
 
 // keptFile has the seeds that once failed, one a line, with what they found.
@@ -54,6 +55,7 @@ type Campaign struct {
 // Report is what a campaign saw.
 type Report struct {
 	Histories, Steps, Requests, Tries, Holds, Undecided int
+	Ends                                                map[ledger.ReservationStatus]int
 	Took                                                time.Duration
 	Failed                                              []Result // by seed
 }
@@ -112,6 +114,12 @@ func (r *Report) add(one Result) {
 	r.Tries += one.Tries
 	r.Holds += one.Holds
 	r.Undecided += one.Undecided
+	if r.Ends == nil {
+		r.Ends = map[ledger.ReservationStatus]int{}
+	}
+	for status, n := range one.Ends {
+		r.Ends[status] += n
+	}
 	if len(one.Violations) > 0 {
 		r.Failed = append(r.Failed, one)
 	}
@@ -119,7 +127,11 @@ func (r *Report) add(one Result) {
 
 func (r Report) String() string {
 	seconds := max(r.Took.Seconds(), 0.001)
-	return fmt.Sprintf("histories=%d requests=%d tries=%d holds=%d steps=%d undecided=%d failed=%d\n%.0f histories/s, %.0f steps/s, %.1f s",
-		r.Histories, r.Requests, r.Tries, r.Holds, r.Steps, r.Undecided, len(r.Failed),
+	var ends []string
+	for _, status := range sortedKeys(r.Ends) {
+		ends = append(ends, fmt.Sprintf("%s=%d", status, r.Ends[status]))
+	}
+	return fmt.Sprintf("histories=%d requests=%d tries=%d holds=%d steps=%d undecided=%d failed=%d\nreservations: %s\n%.0f histories/s, %.0f steps/s, %.1f s",
+		r.Histories, r.Requests, r.Tries, r.Holds, r.Steps, r.Undecided, len(r.Failed), strings.Join(ends, " "),
 		float64(r.Histories)/seconds, float64(r.Steps)/seconds, seconds)
 }

@@ -36,7 +36,8 @@ type Result struct {
 	Requests   int // planned requests that were sent
 	Tries      int
 	Holds      int
-	Undecided  int // slots whose history porcupine could not decide in its time
+	Ends       map[ledger.ReservationStatus]int // reservations by the status in which they ended
+	Undecided  int                              // slots whose history porcupine could not decide in its time
 	Faults     string
 	Violations []Violation
 	Trace      string
@@ -84,6 +85,10 @@ func Run(seed uint64, o Options) Result {
 		w.violated("suspect", "the test wanted a violation")
 	}
 	r.Steps, r.Requests, r.Holds, r.Violations = w.kernel.steps, len(w.requests), len(w.books.holds), w.violations
+	r.Ends = map[ledger.ReservationStatus]int{}
+	for _, book := range w.books.reservations {
+		r.Ends[book.now.Status]++
+	}
 	for _, sent := range w.requests {
 		r.Tries += len(sent.tries)
 	}

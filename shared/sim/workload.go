@@ -134,10 +134,10 @@ type workload struct {
 func drawWorkload(d *dice) workload {
 	var w workload
 	for i := range 1 + d.IntN(3) {
-		s := slotPlan{id: ledger.SlotID(fmt.Sprintf("S%d", i)), shards: 1, capacity: ledger.Units(1 + d.IntN(5)), amount: 500, holdFor: time.Duration(10+d.IntN(60)) * time.Second}
+		s := slotPlan{id: ledger.SlotID(fmt.Sprintf("S%d", i)), shards: 1, capacity: ledger.Units(1 + d.IntN(8)), amount: 500, holdFor: time.Duration(10+d.IntN(60)) * time.Second}
 		if d.chance(2) {
 			s.shards = 2 + d.IntN(3)
-			s.capacity = ledger.Units(1 + d.IntN(8))
+			s.capacity = ledger.Units(2 + d.IntN(12))
 		}
 		drawTerms(d, &s)
 		w.slots = append(w.slots, s)
@@ -158,14 +158,14 @@ func (w *workload) draw(d *dice, number int, owners []string) plan {
 	creates := w.creates()
 	choice := d.IntN(100)
 	switch {
-	case choice < 34 || len(creates) == 0:
+	case choice < 28 || len(creates) == 0:
 		w.drawCreate(d, &p, creates)
-	case choice < 52:
+	case choice < 42:
 		p.kind = pick(d, []kind{askConfirm, askConfirm, askCancel, askCancel, askCancel, askRead})
 		w.drawFollowUp(d, &p, pick(d, creates))
-	case choice < 55:
+	case choice < 44:
 		p.kind = askList
-	case choice < 63:
+	case choice < 52:
 		w.drawEdit(d, &p)
 	default:
 		w.drawPayment(d, &p, creates)

@@ -50,7 +50,7 @@ func drawTerms(d *dice, s *slotPlan) {
 		LatePayment:    pick(d, []ledger.LatePayment{ledger.LatePaymentReacquire, ledger.LatePaymentReacquire, ledger.LatePaymentRefund, ledger.LatePaymentReview}),
 		LateByProvider: d.chance(2),
 		UnknownFor:     d.between(time.Second, time.Minute).Truncate(time.Second),
-		Delivery:       pick(d, []ledger.DeliveryKind{ledger.DeliveryNone, ledger.DeliveryNone, ledger.DeliveryEvent}),
+		Delivery:       pick(d, []ledger.DeliveryKind{ledger.DeliveryNone, ledger.DeliveryNone, ledger.DeliveryNone, ledger.DeliveryNone, ledger.DeliveryEvent}),
 	}
 	if d.chance(3) { // one kind of terms in all slots, so that the strictest is not always the same
 		s.policy.Payment.OnDecline, s.policy.Payment.LatePayment = ledger.OnDeclineKeep, ledger.LatePaymentReacquire
