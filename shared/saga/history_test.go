@@ -438,8 +438,11 @@ func (h *history) checkStep() {
 // itself is known only once it is heard of.
 func (h *history) noteCapture(id ledger.PaymentID) {
 	for _, p := range h.bank.Payments() {
-		if p.ID == id && p.Captures > 0 && !h.tookByItself[id] {
+		if p.ID == id && p.Captures > 0 && !h.tookByItself[id] && !h.captured[id] {
 			h.captured[id] = true
+			if r := h.reservation(p.Reservation); !h.accountedFor(r) {
+				h.fail("P8: payment %s is captured for a reservation that is %s", id, r.Status)
+			}
 		}
 	}
 }
