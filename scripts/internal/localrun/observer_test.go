@@ -30,6 +30,8 @@ type observer struct {
 	mu     sync.Mutex
 	calls  map[topology.FunctionName]map[granted]bool
 	faults map[topology.FunctionName]fault
+	// messages are the requests with which functions sent something to a queue or the bus.
+	messages []string
 }
 
 // granted is one action on one resource.
@@ -99,6 +101,9 @@ func (o *observer) pass(w http.ResponseWriter, r *http.Request, function topolog
 	for _, call := range calledFor(target, body) {
 		o.calls[function][call] = true
 	}
+	if strings.HasPrefix(target, "AmazonSQS.") || strings.HasPrefix(target, "AWSEvents.") {
+		o.messages = append(o.messages, string(body))
+	}
 	through := o.faults[function]
 	o.mu.Unlock()
 	var response *http.Response
@@ -134,6 +139,13 @@ func (o *observer) forward(r *http.Request, endpoint string, body []byte) (*http
 		return nil, nil
 	}
 	return response, answer
+}
+
+// sent returns everything that functions sent to a queue or to the bus so far.
+func (o *observer) sent() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.messages)
 }
 
 // called returns what the function has called so far.

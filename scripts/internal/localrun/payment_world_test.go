@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -59,6 +61,12 @@ func newPayingWorld(t *testing.T) *payingWorld {
 func (p *payingWorld) untilAtRest(ctx context.Context) {
 	p.t.Helper()
 	last := -1
+	var seen string
+	defer func() {
+		if p.t.Failed() {
+			p.t.Logf("on its way at the end: %s", seen)
+		}
+	}()
 	p.until("nothing is on its way", func() bool {
 		unpublished, err := p.system.Unpublished(ctx)
 		if err != nil {
@@ -71,6 +79,7 @@ func (p *payingWorld) untilAtRest(ctx context.Context) {
 		events, _ := p.system.Events()
 		before := last
 		last = len(events)
+		seen = fmt.Sprintf("%d unpublished events, %d messages to the saga, after %d events", unpublished, messages, last)
 		return unpublished == 0 && messages == 0 && last == before
 	})
 }
@@ -259,10 +268,22 @@ func (p *payingWorld) hook(s signed) answer {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return answer{localrun.Answer{Status: response.StatusCode, Header: response.Header, Body: body}, p.t}
+	got := localrun.Answer{Status: response.StatusCode, Header: response.Header, Body: body}
+	refusals.note(got)
+	return answer{got, p.t}
 }
 
 // renamed is the webhook's body as an event of another id, which the saga does not know.
 func renamed(w stripetest.Webhook) []byte {
 	return bytes.ReplaceAll(w.Body, []byte(w.Event.ID), []byte(newName("evt_test")))
+}
+
+// logged counts how often a text is in the function's log.
+func (p *payingWorld) logged(function topology.FunctionName, text string) int {
+	p.t.Helper()
+	log, err := os.ReadFile(filepath.Join(p.system.LogFolder(), string(function)+".log"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return bytes.Count(log, []byte(text))
 }

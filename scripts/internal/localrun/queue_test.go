@@ -15,16 +15,6 @@ func (w *world) waiting(resource topology.Resource) int {
 	return count
 }
 
-// A message in the saga's queue is given to the saga. This one is none of ours: whether the
-// saga drops it or fails at it until it is a dead letter, it does not stay.
-func TestMessagesReachTheSaga(t *testing.T) {
-	w := newWorld(t)
-	if err := w.system.SendMessage(t.Context(), topology.ResourceSagaQueue, "no message of ours"); err != nil {
-		t.Fatal(err)
-	}
-	w.until("the message has left the queue", func() bool { return w.waiting(topology.ResourceSagaQueue) == 0 })
-}
-
 // Every queue of the topology is there under its name, and nothing else is.
 func TestQueuesAreThoseOfTheTopology(t *testing.T) {
 	w := newWorld(t)

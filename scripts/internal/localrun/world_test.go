@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -70,7 +71,31 @@ func (w *world) do(caller *localrun.Caller, request localrun.Request) answer {
 	if err != nil {
 		w.t.Errorf("%s %s: %v", request.Method, request.Path, err)
 	}
+	refusals.note(got)
 	return answer{got, w.t}
+}
+
+// refusals are the answers of the whole run that were no success.
+var refusals refusalList
+
+type refusalList struct {
+	mu   sync.Mutex
+	list []localrun.Answer
+}
+
+func (r *refusalList) note(a localrun.Answer) {
+	if a.Status < http.StatusBadRequest {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = append(r.list, a)
+}
+
+func (r *refusalList) all() []localrun.Answer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.list)
 }
 
 func (w *world) post(caller *localrun.Caller, path, key, body string) answer {
