@@ -148,7 +148,7 @@ func TestP8_AKillAtAnyBoundaryChangesNothing(t *testing.T) {
 // run plays the scenario, killed at that boundary, and lets it come to its end.
 func (s killScenario) run(t *testing.T, at int, gone bool) *killable {
 	t.Helper()
-	dice := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // repeatable on purpose
+	dice := rand.New(rand.NewPCG(1, 1))
 	k := &killable{history: newHistory(t, memory.New(), s.setting, dice), at: at, gone: gone, born: 2}
 	k.note("%s, killed at boundary %d, the buyer is gone: %t", s.name, at, gone)
 	captured := k.provider.After
@@ -198,7 +198,7 @@ func (k *killable) dies(process func()) (killed bool) {
 		if reason == nil {
 			return
 		}
-		if reason != error(errKilled) {
+		if err, failed := reason.(error); !failed || !errors.Is(err, errKilled) {
 			panic(reason)
 		}
 		killed = true

@@ -133,7 +133,7 @@ func (h *history) outcome() string {
 // permute plays one order after the scenario's own beginning.
 func permute(t *testing.T, s setting, begin func(*history), order []signal) *history {
 	t.Helper()
-	dice := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // repeatable on purpose
+	dice := rand.New(rand.NewPCG(1, 1))
 	h := newHistory(t, memory.New(), s, dice)
 	h.startAttempt(false)
 	begin(h)
@@ -330,7 +330,7 @@ func TestP8_LostNewsIsFoundOut(t *testing.T) {
 // A creation that is repeated under its key tells how the payment was at first. Money that
 // has come since must not be voided as if it had not (case D9).
 func TestP8_ARepeatedCreationIsNotTakenForHowThePaymentIs(t *testing.T) {
-	dice := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // repeatable on purpose
+	dice := rand.New(rand.NewPCG(1, 1))
 	h := newHistory(t, memory.New(), permutationSetting(ledger.OnDeclineRelease, ledger.LatePaymentReacquire), dice)
 	h.faults.answerLost = 1
 	h.startAttempt(false)
