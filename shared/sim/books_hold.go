@@ -178,6 +178,9 @@ func (s *step) checkReacquired(born ledger.Hold, e ledger.Event) {
 	if r, written := s.reservation(born.Reservation); !written || r.SoldHold != born.ID || old.now.Reservation != born.Reservation || born.Owner != old.now.Owner {
 		s.violated("P5", "sold %s beside the reservation %q of %s", born.ID, born.Reservation, old.now.ID)
 	}
+	if !s.mayBuyLate(old.now) {
+		s.violated("saga", "sold %s late, and its policy is %+v", born.ID, born.Terms)
+	}
 	same := len(born.Lines) == len(old.now.Lines)
 	for i := range born.Lines {
 		x, y := born.Lines[i], old.now.Lines[min(i, len(old.now.Lines)-1)]
@@ -185,6 +188,22 @@ func (s *step) checkReacquired(born ledger.Hold, e ledger.Event) {
 	}
 	if !same {
 		s.violated("P2", "made %s of %v in the place of %v", born.ID, born.Lines, old.now.Lines)
+	}
+}
+
+// mayBuyLate reports whether the hold's policy lets a late payment buy. The provider's time
+// may say that it was not late. What costs nothing is never late by the provider.
+func (s *step) mayBuyLate(h ledger.Hold) bool {
+	switch h.Terms.LatePayment {
+	case ledger.LatePaymentReacquire:
+		return true
+	case ledger.LatePaymentRefund:
+		r, _ := s.reservation(h.Reservation)
+		current, _ := r.Current()
+		p, there := attemptPayment(s.world.bank.paymentsOf(h.Reservation), current.Number)
+		return h.Terms.LateByProvider && there && p.AuthorizedAt.Before(h.ReleaseAt)
+	default:
+		return false
 	}
 }
 

@@ -78,6 +78,7 @@ func (w *world) judgeSuccess(r *request, t *try, a answer) {
 		}
 	case askPay, askSession, askReadPaid, askCancelPaid, askDelivery:
 		w.judgePaid(r, t, a)
+	case askBuyer: // acts at the bank and is answered there
 	case askCapacity, askPrice, askOpen:
 		w.judgeOneAnswer(r, t)
 		w.judgeEdit(r, a.Version)

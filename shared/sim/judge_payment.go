@@ -150,7 +150,13 @@ func (w *world) judgePaidRefusal(r *request, t *try, a answer) bool {
 		return r.kind == askCancelPaid && len(r.lines) > 0 && ever(func(v ledger.Reservation) bool {
 			return v.Status == ledger.ReservationPaymentPending || v.Status == ledger.ReservationAuthorized || v.Status == ledger.ReservationReview
 		})
+	default:
+		return w.judgeReturnRefusal(r, t, a, book)
 	}
+}
+
+// judgeReturnRefusal reports whether it was true that a sale could not be taken back.
+func (w *world) judgeReturnRefusal(r *request, t *try, a answer, book *reservationBook) bool {
 	if book == nil {
 		return false
 	}
