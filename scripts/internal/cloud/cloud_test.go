@@ -255,6 +255,34 @@ func TestWaitingCountsHiddenMessages(t *testing.T) {
 	want(1)
 }
 
+// More messages than one receive brings are taken, and are gone then.
+func TestTakeEmptiesAQueue(t *testing.T) {
+	const messages = 25
+	c := mustStart(t)
+	queue := mustQueue(t, c, "taken")
+	sent := make(map[string]bool)
+	for i := range messages {
+		body := fmt.Sprintf("message %d", i)
+		sent[body] = true
+		if err := c.Send(t.Context(), queue, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bodies, err := c.Take(t.Context(), queue)
+	if err != nil || len(bodies) != messages {
+		t.Fatalf("%d messages were taken, %v", len(bodies), err)
+	}
+	for _, body := range bodies {
+		if !sent[body] {
+			t.Errorf("%q was not sent, or came twice", body)
+		}
+		delete(sent, body)
+	}
+	if left, err := c.Waiting(t.Context(), queue); err != nil || left != 0 {
+		t.Errorf("%d messages are left, %v", left, err)
+	}
+}
+
 // Path style, as an S3 client is to be set up for a local endpoint.
 func TestObjectStore(t *testing.T) {
 	c := mustStart(t)

@@ -208,6 +208,36 @@ func TestProcessKilledWhileFreeIsReplaced(t *testing.T) {
 	}
 }
 
+// Kill ends a process in the middle of an event: its caller is told, and the next event
+// goes to a new process.
+func TestKilledWhileItWorks(t *testing.T) {
+	arrived := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-r.Context().Done() // the function has gone
+	}))
+	t.Cleanup(server.Close)
+	host := mustStart(t, config(&logBuffer{}))
+	before := mustEcho(t, host)
+	told := make(chan error, 1)
+	go func() {
+		_, err := invoke(t.Context(), host, map[string]string{"do": "visit", "url": server.URL})
+		told <- err
+	}()
+	<-arrived
+	host.Kill()
+	if isAlive(before.ProcessID) {
+		t.Error("the killed process is still there")
+	}
+	crash := (*lambdahost.CrashError)(nil)
+	if err := <-told; !errors.As(err, &crash) {
+		t.Errorf("error = %v, want CrashError", err)
+	}
+	if after := mustEcho(t, host); after.ProcessID == before.ProcessID {
+		t.Error("the killed process answered")
+	}
+}
+
 // meeting answers its visitors only when enough of them are there at once.
 func meeting(t *testing.T, visitors int) *httptest.Server {
 	var arrived sync.WaitGroup
