@@ -49,7 +49,7 @@ func dynamoConditionMutants() []mutant {
 		{
 			name: "write over a hold",
 			edits: []edit{
-				{dynamoHold, "expression.Name(attributeVersion).Equal(expression.Value(w.Replaces)).\n			And(expression.Name(attributeStatus).Equal(expression.Value(ledger.StatusHeld)))", alwaysTrue},
+				{dynamoHold, "expression.Name(attributeVersion).Equal(expression.Value(w.Replaces)).\n		And(expression.Name(attributeStatus).Equal(expression.Value(w.Status())))", alwaysTrue},
 				{dynamoEvent, "putLeg(newEventRecord(e), notThere(),", "putLeg(newEventRecord(e), " + alwaysTrue + ","},
 			},
 			harm: "a confirm and a cancel of one hold both succeed: it is paid, and its seats are sold again",
@@ -160,8 +160,8 @@ func dynamoReadMutants() []mutant {
 		},
 		{
 			name: "a list begins anew",
-			edits: []edit{{dynamoQuery, "	if page.After != \"\" {\n		order, err := decodeCursor(page.After)\n		if err != nil || !validOrder(order, ownerOrderHold) {",
-				"	if page.After == \"?\" {\n		order, err := decodeCursor(page.After)\n		if err != nil || !validOrder(order, ownerOrderHold) {"}},
+			edits: []edit{{dynamoQuery, "	if page.After != \"\" {\n		order, err := decodeCursor(page.After)\n		if err != nil || !validOrder(order, kind) {",
+				"	if page.After == \"?\" {\n		order, err := decodeCursor(page.After)\n		if err != nil || !validOrder(order, kind) {"}},
 			harm:  "whoever pages through a long list sees its first page again and again",
 			tests: []string{"./shared/dynamo"},
 		},

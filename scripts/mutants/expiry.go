@@ -1,7 +1,7 @@
 package main
 
 const (
-	expiryDue   = "shared/expiry/due.go"
+	expiryDue   = "shared/due/queue.go"
 	expirySweep = "shared/expiry/sweep.go"
 )
 
@@ -9,7 +9,7 @@ func expiryMutants() []mutant {
 	return []mutant{
 		{
 			name:  "sweep half of the shards",
-			edits: []edit{{expiryDue, "shards: make([]dueShard, ledger.DueShards)}", "shards: make([]dueShard, ledger.DueShards/2)}"}},
+			edits: []edit{{expiryDue, "shards: make([]shard[T], ledger.DueShards)}", "shards: make([]shard[T], ledger.DueShards/2)}"}},
 			harm:  "every second abandoned cart blocks its seats for ever",
 		},
 		{
@@ -37,7 +37,7 @@ func expiryMutants() []mutant {
 		},
 		{
 			name:  "the newest first",
-			edits: []edit{{expiryDue, "entries[0].DueAt.Before(q.shards[oldest]", "entries[0].DueAt.After(q.shards[oldest]"}},
+			edits: []edit{{expiryDue, "q.dueAt(i).Before(q.dueAt(oldest))", "q.dueAt(i).After(q.dueAt(oldest))"}},
 			harm:  "when the sweep is behind, who has waited longest waits longer",
 			tests: []string{"./shared/expiry"},
 		},

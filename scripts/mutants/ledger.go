@@ -29,7 +29,7 @@ func ledgerTimeMutants() []mutant {
 		{
 			name: "confirm at the release millisecond",
 			edits: []edit{
-				{ledgerHold, "h.Status == StatusHeld && !now.Before(h.ReleaseAt)", "h.Status == StatusHeld && now.After(h.ReleaseAt)"},
+				{ledgerHold, "case h.Status != StatusHeld || now.Before(h.ReleaseAt):", "case h.Status != StatusHeld || !now.After(h.ReleaseAt):"},
 				{dynamoHold, "release.GreaterThan(", "release.GreaterThanEqual("},
 			},
 			harm: "in one millisecond a hold is alive for a payment and over for the sweep",
@@ -38,7 +38,7 @@ func ledgerTimeMutants() []mutant {
 			name: "expire ahead of time",
 			edits: []edit{
 				{ledgerHold, "if now.Before(h.ReleaseAt) {", "if now.Before(h.CreatedAt) {"},
-				{ledgerHold, "change.Holds[0].When = FromRelease", "change.Holds[0].When = AnyTime"},
+				{ledgerHold, "change.Holds[0].When, change.Holds[0].NoOpenAttempt = FromRelease, true", "change.Holds[0].When, change.Holds[0].NoOpenAttempt = AnyTime, true"},
 				{dynamoQuery, "expression.Value(milliseconds(now))", "expression.Value(milliseconds(now.Add(time.Minute)))"},
 			},
 			harm: "a user who still sees a running countdown has lost the seats",
@@ -53,15 +53,15 @@ func ledgerEndMutants() []mutant {
 			name: "expire a hold that has ended",
 			edits: []edit{
 				{ledgerHold, "	if h.Status != StatusHeld {\n		return Change{}, nil\n	}", "	if h.Status == \"\" {\n		return Change{}, nil\n	}"},
-				{dynamoHold, ".\n			And(expression.Name(attributeStatus).Equal(expression.Value(ledger.StatusHeld)))", ""},
+				{dynamoHold, ".\n		And(expression.Name(attributeStatus).Equal(expression.Value(w.Status())))", ""},
 			},
 			harm: "a sold seat goes back on sale, because an index still called its hold due",
 		},
 		{
 			name: "cancel a hold that has ended",
 			edits: []edit{
-				{ledgerHold, "	if h.Status != StatusHeld {\n		return Change{}, notActive(h, now)\n	}", "	if h.Status == \"\" {\n		return Change{}, notActive(h, now)\n	}"},
-				{dynamoHold, ".\n			And(expression.Name(attributeStatus).Equal(expression.Value(ledger.StatusHeld)))", ""},
+				{ledgerHold, "	case h.Status != StatusHeld:\n		return Change{}, notActive(h, now)\n", "	case h.Status == \"\":\n		return Change{}, notActive(h, now)\n"},
+				{dynamoHold, ".\n		And(expression.Name(attributeStatus).Equal(expression.Value(w.Status())))", ""},
 			},
 			harm: "a buyer cancels what was paid, and units are given back that nobody holds",
 		},
@@ -100,7 +100,7 @@ func ledgerPromiseMutants() []mutant {
 			name: "promise more than is taken",
 			edits: []edit{
 				{ledgerAllocation, "return out, quantity == 0", "return out, len(out) > 0"},
-				{ledgerHold, "if sum != line.Quantity {", "if sum > line.Quantity {"},
+				{ledgerHold, "taken := sum(line.Shards); taken != line.Quantity {", "taken := sum(line.Shards); taken > line.Quantity {"},
 			},
 			harm: "a hold of two seats is backed by one, and the second is sold to somebody else",
 		},
@@ -181,7 +181,7 @@ func ledgerKeyMutants() []mutant {
 		},
 		{
 			name:  "any request fits a key",
-			edits: []edit{{ledgerIdempotency, "if r.Fingerprint != f {", `if r.Fingerprint == "" {`}},
+			edits: []edit{{ledgerIdempotency, "case r.Fingerprint != f:", `case r.Fingerprint == "":`}},
 			harm:  "who uses a key again for another order gets the old one, and believes to have the new",
 		},
 		{

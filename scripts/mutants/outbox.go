@@ -10,18 +10,18 @@ func outboxMutants() []mutant {
 	return []mutant{
 		{
 			name: "mark before publishing",
-			edits: []edit{{outboxRelay, "		failures := d.send(ctx, call)\n		d.mark(ctx, call, failures)\n",
-				"		failures := make([]error, len(call))\n		d.mark(ctx, call, failures)\n		failures = d.send(ctx, call)\n"}},
+			edits: []edit{{outboxRelay, "		d.publishWoken(ctx, call, failures)\n		d.mark(ctx, call, failures)\n",
+				"		d.mark(ctx, call, failures)\n		d.publishWoken(ctx, call, failures)\n"}},
 			harm: "an event whose sending fails is never looked for again",
 		},
 		{
 			name:  "mark and publish nothing",
-			edits: []edit{{outboxRelay, "failures := d.send(ctx, call)", "failures := make([]error, len(call))"}},
+			edits: []edit{{outboxRelay, "range d.send(ctx, ready) {", "range make([]error, len(ready)) {"}},
 			harm:  "no consumer ever learns of anything",
 		},
 		{
 			name:  "go on behind a failure",
-			edits: []edit{{outboxRelay, "		if firstFailed >= 0 {\n			return firstFailed\n		}\n", ""}},
+			edits: []edit{{outboxRelay, "		if failed := d.settle(ctx, call, failures); failed >= 0 {\n			return done + failed\n		}\n", "		d.settle(ctx, call, failures)\n"}},
 			harm:  "an event that the bus refuses is skipped for ever",
 		},
 		{
@@ -44,7 +44,7 @@ func outboxMutants() []mutant {
 		},
 		{
 			name:  "every failure is for good",
-			edits: []edit{{outboxRelay, "			if permanent(err) {\n", "			if err != nil {\n"}},
+			edits: []edit{{outboxRelay, "		case permanent(err):\n			d.setAside", "		case err != nil:\n			d.setAside"}},
 			harm:  "an event that the bus refuses for want of capacity is set aside for ever",
 		},
 		{
