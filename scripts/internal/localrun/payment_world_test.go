@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,10 +62,10 @@ func newPayingWorld(t *testing.T) *payingWorld {
 func (p *payingWorld) untilAtRest(ctx context.Context) {
 	p.t.Helper()
 	last := -1
-	var seen string
+	seen, isAtRest := "nothing was counted", false
 	defer func() {
-		if p.t.Failed() {
-			p.t.Logf("on its way at the end: %s", seen)
+		if !isAtRest {
+			p.t.Logf("still on its way: %s; the last warnings:\n%s", seen, p.warnings())
 		}
 	}()
 	p.until("nothing is on its way", func() bool {
@@ -80,8 +81,20 @@ func (p *payingWorld) untilAtRest(ctx context.Context) {
 		before := last
 		last = len(events)
 		seen = fmt.Sprintf("%d unpublished events, %d messages to the saga, after %d events", unpublished, messages, last)
-		return unpublished == 0 && messages == 0 && last == before
+		isAtRest = unpublished == 0 && messages == 0 && last == before
+		return isAtRest
 	})
+}
+
+// warnings are the last lines in which the parts around the functions complain.
+func (p *payingWorld) warnings() string {
+	const linesMax = 10
+	log, err := os.ReadFile(filepath.Join(p.system.LogFolder(), "local.log"))
+	if err != nil {
+		return err.Error()
+	}
+	lines := slices.DeleteFunc(strings.Split(string(log), "\n"), func(line string) bool { return !strings.Contains(line, `"level":"WARN"`) })
+	return strings.Join(lines[max(0, len(lines)-linesMax):], "\n")
 }
 
 // rest is untilAtRest within the test.
