@@ -202,8 +202,9 @@ func sortStockWrites(writes []StockWrite) {
 
 // Validate returns an error if c could not be right whatever the store holds: too many
 // actions, one item twice, counters that do not follow from the events' movements, a
-// line that is not the sum of its shards, a hold without its event. A store calls it before it writes; an error is a fault of the
-// code that built c.
+// line that is not the sum of its shards, a hold, reservation or slot without its event,
+// a move that a reservation does not have. A store calls it before it writes; an error is
+// a fault of the code that built c.
 func (c Change) Validate() error {
 	if c.Empty() {
 		return errors.New("change: writes nothing")

@@ -16,13 +16,34 @@
 // succeeds, whether or not a sweep has looked. An event is the immutable record of one
 // transition. The doc comments of this package are the glossary.
 //
+// A reservation is the payment of one hold, from its first attempt to its end. An attempt
+// is one try of the buyer to pay; it stands for one payment at the provider. The last one
+// is current, and at most one of them is open: while it is, nobody but the reservation
+// releases the hold. To capture is to take the money, to void is to make sure that an
+// attempt can't succeed any more, and only then is its hold released. Money that must not
+// stay is unwanted: it is voided, or given back by a refund, which is recorded as owed
+// before the provider is asked for it.
+//
+// Lines of a CONFIRMED hold can be returned; when nothing of it is left, it is RETURNED.
+// A payment that comes late, when the hold is over, may reacquire the units: a new hold is
+// born CONFIRMED, because one that has ended never comes back. A grant is stock of another
+// slot that grows by what was sold, such as points on a buyer's balance.
+//
+// Two things are claimed. A [Uniqueness] claims a value for ever for one hold or one
+// reservation: a payment reference, a provider's payment, a provider's event. The claim of
+// an [IdempotencyRecord] says for some seconds which caller carries a request out.
+//
 // # How it is used
 //
-// A transition is a function from values to a Change or an error: [NewHold], [Confirm],
-// [Cancel], [Expire], [NewSlot], [EditSlot]. None of them reads a clock, draws an id or
-// does I/O; time and ids are passed in. A [Store] applies the Change with
-// [Store.Commit], its only write. Package commands, one step outward, reads, decides,
-// commits, and decides again when it lost a race.
+// A transition is a function from values to a Change or an error. Of slots: [NewSlot],
+// [EditSlot]. Of holds: [NewHold], [Confirm], [Cancel], [Expire], [Return]. Of a hold with
+// its reservation: [StartReservation], [StartNextAttempt], [ConfirmPaid], [Reacquire],
+// [GiveUp], [CancelReservation], [Deliver]. The other steps of a reservation are decided
+// in package saga and made by [ReservationStep]; [Together] puts a hold's and a
+// reservation's step into one Change. None of them reads a clock, draws an id or does I/O;
+// time and ids are passed in. A [Store] applies the Change with [Store.Commit], its only
+// write. Package commands, one step outward, reads, decides, commits, and decides again
+// when it lost a race.
 //
 // # Promises
 //
@@ -34,12 +55,15 @@
 //   - P5: a transition, its stock, its event and its idempotency record commit together.
 //   - P6: the same key with the same request has one effect and one answer.
 //   - P7: every event is published at least once and carries a stable id and version.
+//   - P8: at most one capture for a reservation, of the quoted amount, and no captured money
+//     without a CONFIRMED hold, except while its compensation is recorded and worked on.
 //   - P9: every hold ends.
 //   - P10: "sold out" is said only when it is true at one consistent moment.
 //   - P11: nothing of another owner can be read or told apart from what does not exist.
 //   - P12: no secret is stored or logged.
 //
-// Tests cite these by number. (P8 speaks of payments, which are another package's.)
+// Tests cite these by number. Of P8 the record is kept here; what the provider is asked
+// for is package saga's.
 //
 // The package imports the standard library only.
 package ledger

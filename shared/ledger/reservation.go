@@ -215,8 +215,8 @@ func (r Reservation) RefundedMinor(n AttemptNumber, states ...RefundState) int64
 	return total
 }
 
-// OwedMinor is the money that was taken or owed back and is not yet given back: what a
-// buyer may still ask for.
+// OwedMinor is the sum of the refunds that are recorded and not yet given, also of those
+// that a person must see to: what the buyer may still ask for.
 func (r Reservation) OwedMinor() int64 {
 	var total int64
 	for _, refund := range r.Refunds {
@@ -299,6 +299,28 @@ func GrantSteps(r Reservation, sold Hold, stock []Stock) ([]Movement, []Grant, e
 	return movements, grants, nil
 }
 
+// GiveUp ends a hold that has waited for its payment for as long as its terms keep it,
+// and records in the same Change that whatever money still comes is to be given back.
+// It returns CodeHoldNotDue before that time, and an empty Change for a hold that has
+// ended.
+func GiveUp(h Hold, r Reservation, origin Origin, now time.Time) (Change, error) {
+	if h.Status != StatusHeld {
+		return Change{}, nil
+	}
+	released, err := ExpireUnknown(h, origin.Beside("hold"), now)
+	if err != nil {
+		return Change{}, err
+	}
+	next := r.Clone()
+	if r.Status == ReservationPaymentPending || r.Status == ReservationAuthorized {
+		next.Status, next.Reason = ReservationCompensating, ReasonPaymentUnknown
+	}
+	if next.LookAt.IsZero() {
+		next.LookAt = now
+	}
+	return Together(released, ReservationStep(r, next, EventReservationCompensating, nil, origin, now)), nil
+}
+
 // check returns an error for a reservation that no step can have made.
 func (r Reservation) check() error {
 	if len(r.Attempts) > AttemptsMax || len(r.Refunds) > RefundsMax {
@@ -320,26 +342,4 @@ func (r Reservation) check() error {
 		return fmt.Errorf("reservation %s keeps the money of %d attempts", r.ID, captured)
 	}
 	return nil
-}
-
-// GiveUp ends a hold that has waited for its payment for as long as its terms keep it,
-// and records in the same Change that whatever money still comes is to be given back.
-// It returns CodeHoldNotDue before that time, and an empty Change for a hold that has
-// ended.
-func GiveUp(h Hold, r Reservation, origin Origin, now time.Time) (Change, error) {
-	if h.Status != StatusHeld {
-		return Change{}, nil
-	}
-	released, err := ExpireUnknown(h, origin.Beside("hold"), now)
-	if err != nil {
-		return Change{}, err
-	}
-	next := r.Clone()
-	if r.Status == ReservationPaymentPending || r.Status == ReservationAuthorized {
-		next.Status, next.Reason = ReservationCompensating, ReasonPaymentUnknown
-	}
-	if next.LookAt.IsZero() {
-		next.LookAt = now
-	}
-	return Together(released, ReservationStep(r, next, EventReservationCompensating, nil, origin, now)), nil
 }
