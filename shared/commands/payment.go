@@ -17,6 +17,9 @@ const (
 	// ClaimFor is how long a request that waits for the provider keeps others with the same
 	// key waiting: longer than any function that carries one out lives.
 	ClaimFor = 30 * time.Second
+	// providerRetryAfter is when a caller asks again whose provider did not answer: a
+	// hiccup is over by then, and an outage is told again soon.
+	providerRetryAfter = 2 * time.Second
 )
 
 // Payments carries out the commands that ask the payment provider on the buyer's time. It
@@ -300,6 +303,6 @@ func (p *Payments) freshSecret(ctx context.Context, id ledger.ReservationID) pay
 func providerUnavailable(cause error) error {
 	return &ledger.Error{
 		Code: ledger.CodePaymentUnavailable, Message: "the payment provider does not answer; try again in a moment",
-		RetryAfter: 2 * time.Second, Cause: cause,
+		RetryAfter: providerRetryAfter, Cause: cause,
 	}
 }

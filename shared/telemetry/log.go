@@ -10,11 +10,9 @@ import (
 
 // The names of the ids that connect log lines, metrics and events with each other.
 const (
-	KeyRequestID = "request_id" // one call of a function
-	KeyHoldID    = "hold_id"
-	// KeyReservationID names the reservation.
+	KeyRequestID     = "request_id" // one call of a function
+	KeyHoldID        = "hold_id"
 	KeyReservationID = "reservation_id"
-	KeySlotID        = "slot_id"
 	KeyEventID       = "event_id"
 )
 

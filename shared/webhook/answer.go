@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -45,7 +46,7 @@ var (
 	}
 	outcomeTooLarge = outcome{
 		"too large", telemetry.MetricWebhookRefused, http.StatusRequestEntityTooLarge, codeBodyTooLarge,
-		"The body is too large", "a body may have at most 65536 bytes",
+		"The body is too large", fmt.Sprintf("a body may have at most %d bytes", BodyBytesMax),
 	}
 	outcomeBroken = outcome{
 		"broken", telemetry.MetricWebhookRefused, http.StatusBadRequest, ledger.CodeInvalid,
