@@ -1,5 +1,6 @@
 // Command outbox is the Lambda function that publishes the ledger's events from the
-// table's stream, and wakes the saga where they concern it. It only wires: what the relay does is in package outbox.
+// table's stream, and wakes the saga where they concern it. It only wires: what the relay
+// does is in package outbox.
 package main
 
 import (

@@ -15,8 +15,9 @@ const (
 	attributeClaim         = "claim"
 )
 
-// idempotencyRecord remembers an answered request, or one that is being carried out. Its time to live only purges it:
-// until DynamoDB gets to that, and for as long as it takes, code compares retain_until.
+// idempotencyRecord remembers an answered request, or one that is being carried out. Its
+// time to live only purges it: until DynamoDB gets to that, and for as long as it takes,
+// code compares retain_until.
 type idempotencyRecord struct {
 	itemKey
 	ID            ledger.IdempotencyID `dynamodbav:"idempotency_id"`

@@ -113,8 +113,8 @@ func usableSequenceNumber(s string) bool {
 
 // nextCall is how many of the first records go out in one call: as many as fit by count
 // and bytes, up to the first that cannot go out, and at most one of each hold,
-// reservation or slot. When an entry of a call fails, the others may be accepted; so two of one hold in a
-// call could arrive as the second without the first.
+// reservation or slot. When an entry of a call fails, the others may be accepted; so two
+// of one hold in a call could arrive as the second without the first.
 func (r *Relay) nextCall(records []record) int {
 	bytes, seen := 0, make(map[string]bool, EntriesPerCallMax)
 	for i, next := range records {

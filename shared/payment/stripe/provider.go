@@ -173,8 +173,8 @@ func (p *Provider) pastSaved(key payment.Key, call func(payment.Key) (*stripe.Pa
 
 // Refund gives amountMinor of what was captured back. A refund that carries the key
 // already is not made again: Stripe forgets keys after a day, and a second refund is
-// money lost. A refund that has failed since is
-// told as refused, with payment.CodeRefundFailed.
+// money lost. A refund that has failed since is told as refused, with
+// payment.CodeRefundFailed.
 //
 // The payment is looked up after the refund. When only that fails the error is of
 // KindUnreachable, which is safe: the repeated call finds the refund.
