@@ -126,6 +126,7 @@ const (
 	ProblemCodeReservationNotFound        ProblemCode = "reservation_not_found"
 	ProblemCodeReturnOverSale             ProblemCode = "return_over_sale"
 	ProblemCodeRouteNotFound              ProblemCode = "route_not_found"
+	ProblemCodeSignatureInvalid           ProblemCode = "signature_invalid"
 	ProblemCodeSlotClosed                 ProblemCode = "slot_closed"
 	ProblemCodeSlotFixed                  ProblemCode = "slot_fixed"
 	ProblemCodeSlotNotFound               ProblemCode = "slot_not_found"
@@ -183,6 +184,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeReturnOverSale:
 		return true
 	case ProblemCodeRouteNotFound:
+		return true
+	case ProblemCodeSignatureInvalid:
 		return true
 	case ProblemCodeSlotClosed:
 		return true
