@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"holdfast/shared/httpapi"
+	"holdfast/shared/ledger"
 	"holdfast/shared/sim"
 )
 
@@ -54,6 +55,11 @@ func TestHistoriesKeepThePromises(t *testing.T) {
 	}
 	if report.Holds < 5*report.Histories || report.Requests < 30*report.Histories {
 		t.Errorf("%s: the histories are too quiet to prove anything", report)
+	}
+	for _, status := range []ledger.ReservationStatus{ledger.ReservationCompleted, ledger.ReservationCanceled, ledger.ReservationRefunded, ledger.ReservationReview} {
+		if report.Ends[status] < report.Histories/20 {
+			t.Errorf("%s: too few reservations end as %s to prove anything", report, status)
+		}
 	}
 }
 

@@ -59,8 +59,8 @@ func (w *world) lastLooks() {
 				next = at
 			}
 		}
-		if !next.Before(until) {
-			return
+		if !next.Before(until) || !w.kernel.now.Before(until) {
+			return // nothing is due any more, or what is due stays so
 		}
 		at := maxTime(next, w.kernel.now).Truncate(tickEvery).Add(tickEvery)
 		w.kernel.at(at, func() { w.tickSaga(fmt.Sprintf("tick %d of the saga", at.Sub(historyStart)/tickEvery)) })

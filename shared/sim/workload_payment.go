@@ -65,7 +65,12 @@ func (w *workload) drawGrants(d *dice) {
 	}
 	granted := slotPlan{id: "G", shards: 1, capacity: ledger.Units(d.IntN(2)), amount: 500, holdFor: 20 * time.Second}
 	drawTerms(d, &granted)
+	// What is delivered later than it is paid may be given back in between.
+	later := d.chance(2)
 	for i := range w.slots {
+		if later {
+			w.slots[i].policy.Payment.Delivery = ledger.DeliveryEvent
+		}
 		if i == 0 || d.chance(2) {
 			w.slots[i].policy.GrantTo = string(granted.id)
 		}
@@ -103,7 +108,7 @@ func (w *workload) drawPayment(d *dice, p *plan, creates []plan) {
 		p.kind, p.at = askCancel, pay.at+d.between(0, 4*time.Second)
 	case 9, 10:
 		p.kind, p.client, p.delivered = askDelivery, "shop", !d.chance(3)
-		p.border, p.fromBorder = borderCapture, d.between(0, 5*time.Second)
+		p.border, p.fromBorder = borderCapture, d.between(0, 15*time.Second)
 	default:
 		p.kind, p.at = pick(d, []kind{askSession, askReadPaid, askReadPaid}), pay.at+d.between(0, 30*time.Second)
 	}
@@ -161,7 +166,7 @@ func (w *workload) drawCancelPaid(d *dice, p *plan, pay plan) {
 	if d.chance(3) {
 		return
 	}
-	p.border, p.fromBorder = borderSale, pick(d, []time.Duration{d.between(0, time.Second), d.between(0, returnsAfterSaleMost)})
+	p.border, p.fromBorder = pick(d, []border{borderSale, borderCapture}), pick(d, []time.Duration{d.between(0, time.Second), d.between(0, returnsAfterSaleMost)})
 	if d.chance(2) {
 		return
 	}
