@@ -137,11 +137,16 @@ func encodeID(random [16]byte) string {
 // derivedBits are 128 bits that follow from parts and look random. What is made twice
 // from the same parts, by two workers or after a crash, is the same thing.
 func derivedBits(parts ...string) [16]byte {
+	return [16]byte(hashParts(parts)[:16])
+}
+
+// hashParts hashes parts, each with its length, so that no two lists are spelled alike.
+func hashParts(parts []string) []byte {
 	h := sha256.New()
 	for _, part := range parts {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash takes every write
 	}
-	return [16]byte(h.Sum(nil)[:16])
+	return h.Sum(nil)
 }
 
 func (s Shard) String() string { return fmt.Sprintf("%d", int(s)) }

@@ -1,9 +1,7 @@
 package ledger
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"time"
 )
 
@@ -38,14 +36,9 @@ func (k IdempotencyKey) Valid() bool {
 // that holds something personal by mistake is not stored.
 type IdempotencyID string
 
-// NewIdempotencyID hashes the three parts, each with its length, so that no two
-// triples are spelled alike.
+// NewIdempotencyID hashes the three parts.
 func NewIdempotencyID(owner OwnerID, command Command, key IdempotencyKey) IdempotencyID {
-	h := sha256.New()
-	for _, part := range []string{string(owner), string(command), string(key)} {
-		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash takes every write
-	}
-	return IdempotencyID(hex.EncodeToString(h.Sum(nil)))
+	return IdempotencyID(hex.EncodeToString(hashParts([]string{string(owner), string(command), string(key)})))
 }
 
 // Fingerprint is a hash of what a request means. Two requests under one key are the
