@@ -18,6 +18,7 @@ import (
 
 	"holdfast/shared/dynamo"
 	"holdfast/shared/dynamo/dynamotest"
+	"holdfast/shared/httpapi"
 	"holdfast/shared/ledger"
 	"holdfast/shared/payment"
 	"holdfast/shared/payment/stripetest"
@@ -182,7 +183,24 @@ func (w *world) send(file, body, signature string, status int) events.APIGateway
 	if err != nil || answer.StatusCode != status {
 		w.t.Errorf("answered %d %s, %v; want %d", answer.StatusCode, answer.Body, err, status)
 	}
+	w.wantDescribed(answer)
 	return answer
+}
+
+// wantDescribed requires that the HTTP document has the code of an answer that is a
+// problem.
+func (w *world) wantDescribed(answer events.APIGatewayV2HTTPResponse) {
+	w.t.Helper()
+	if answer.StatusCode < http.StatusBadRequest {
+		return
+	}
+	var problem httpapi.Problem
+	if err := json.Unmarshal([]byte(answer.Body), &problem); err != nil {
+		w.t.Fatal(err)
+	}
+	if !problem.Code.Valid() {
+		w.t.Errorf("the document has no code %q", problem.Code)
+	}
 }
 
 func (w *world) sign(body string, off time.Duration, secrets ...string) string {
