@@ -13,6 +13,7 @@ import (
 const (
 	// ProviderFor bounds what a buyer's request waits for the payment provider. Case E9 has
 	// one that takes 8 seconds. Whatever is not answered by then is the saga's to find out.
+	// It fits into topology.ProviderBudget, which a test of package httpapi compares it with.
 	ProviderFor = 10 * time.Second
 	// ClaimFor is how long a request that waits for the provider keeps others with the same
 	// key waiting: longer than any function that carries one out lives.

@@ -3,7 +3,6 @@ package outboxtest
 import (
 	"context"
 	"encoding/json"
-
 	"fmt"
 	"regexp"
 	"slices"
