@@ -234,6 +234,13 @@ func (r *Reservation) Owe(n AttemptNumber, amountMinor int64, reason Reason, now
 	})
 }
 
+// WantNoMoney says of every attempt that its money must not stay.
+func (r *Reservation) WantNoMoney() {
+	for i := range r.Attempts {
+		r.Attempts[i].Unwanted = true
+	}
+}
+
 // Claims of a reservation: each value belongs to one reservation for ever.
 
 // ClaimHold keeps a hold from being paid by two reservations.

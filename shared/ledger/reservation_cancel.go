@@ -49,9 +49,7 @@ func CancelReservation(r Reservation, h Hold, wish Cancellation, origin Origin, 
 func cancelUnsold(r Reservation, reason Reason, origin Origin, now time.Time) (Change, error) {
 	next := r.Clone()
 	next.Status, next.Reason, next.LookAt = ReservationCompensating, reason, now
-	for i := range next.Attempts {
-		next.Attempts[i].Unwanted = true
-	}
+	next.WantNoMoney()
 	return ReservationStep(r, next, EventReservationCompensating, nil, origin, now), nil
 }
 
@@ -81,9 +79,7 @@ func cancelSold(r Reservation, h Hold, wish Cancellation, origin Origin, now tim
 	switch {
 	case left.Status == StatusReturned:
 		next.Status, next.Reason, event = ReservationCompensating, wish.Reason, EventReservationCompensating
-		for i := range next.Attempts {
-			next.Attempts[i].Unwanted = true
-		}
+		next.WantNoMoney()
 		if paid && current.State == AttemptCaptured {
 			amount = current.CapturedMinor - r.RefundedMinor(current.Number, RefundOwed, RefundDone, RefundFailed)
 		}

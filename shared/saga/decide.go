@@ -296,6 +296,16 @@ func (d decider) step(next ledger.Reservation, t ledger.EventType) ledger.Change
 	return ledger.ReservationStep(d.Reservation, next, t, nil, d.Origin, d.Now)
 }
 
+// release gives the units back in the same Change as the step, if the hold still has them.
+// No money can come for it any more.
+func (d decider) release(step ledger.Change) Decision {
+	if !d.held() {
+		return Decision{Change: step}
+	}
+	released, err := ledger.ReleaseUnpaid(d.Hold, d.Origin.Beside("hold"), d.Now)
+	return besides(released, err, step)
+}
+
 // besides puts what happens to a hold into the same Change as the step.
 func besides(held ledger.Change, err error, step ledger.Change) Decision {
 	if err != nil {

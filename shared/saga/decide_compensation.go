@@ -218,12 +218,7 @@ func (d decider) compensated() Decision {
 		event, next.Status = ledger.EventReservationRefunded, ledger.ReservationRefunded
 	}
 	next.LookAt = d.lastLook()
-	step := d.step(next, event)
-	if !d.held() {
-		return Decision{Change: step}
-	}
-	released, err := ledger.ReleaseUnpaid(d.Hold, d.Origin.Beside("hold"), d.Now)
-	return besides(released, err, step)
+	return d.release(d.step(next, event))
 }
 
 // needPerson: the provider answers and does not do it.

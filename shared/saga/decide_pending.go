@@ -50,22 +50,15 @@ func (d decider) void(a ledger.Attempt, s Sighting) Decision {
 // pendingWithoutAttempt: every attempt is closed, and the buyer may make another one
 // while the hold lives.
 func (d decider) pendingWithoutAttempt() Decision {
-	next := d.Reservation.Clone()
-	switch {
-	case d.live():
+	if d.live() {
 		return d.wait(d.Hold.ReleaseAt)
-	case d.held():
-		next.Status, next.Reason = ledger.ReservationCanceled, ledger.ReasonExpired
-		next.LookAt = d.lastLook()
-		released, err := ledger.ReleaseUnpaid(d.Hold, d.Origin.Beside("hold"), d.Now)
-		return besides(released, err, d.step(next, ledger.EventReservationCanceled))
 	}
-	next.Status, next.Reason = ledger.ReservationCanceled, ledger.ReasonExpired
+	next := d.Reservation.Clone()
+	next.Status, next.Reason, next.LookAt = ledger.ReservationCanceled, ledger.ReasonExpired, d.lastLook()
 	if d.Hold.Status == ledger.StatusCanceled {
 		next.Reason = ledger.ReasonHoldCanceled
 	}
-	next.LookAt = d.lastLook()
-	return Decision{Change: d.step(next, ledger.EventReservationCanceled)}
+	return d.release(d.step(next, ledger.EventReservationCanceled))
 }
 
 // attemptEnds closes an attempt that can't succeed any more. With the policy to keep, the
@@ -82,12 +75,7 @@ func (d decider) attemptEnds(a ledger.Attempt, reason ledger.Reason) Decision {
 	if !d.live() {
 		next.Reason = ledger.ReasonExpired
 	}
-	step := d.step(next, ledger.EventReservationCanceled)
-	if !d.held() {
-		return Decision{Change: step}
-	}
-	released, err := ledger.ReleaseUnpaid(d.Hold, d.Origin.Beside("hold"), d.Now)
-	return besides(released, err, step)
+	return d.release(d.step(next, ledger.EventReservationCanceled))
 }
 
 // authorize writes down that the money is there.

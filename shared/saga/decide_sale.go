@@ -105,9 +105,7 @@ func (d decider) sell(id ledger.HoldID, sold ledger.Change, err error) Decision 
 func (d decider) compensate(reason ledger.Reason) Decision {
 	next := d.Reservation.Clone()
 	next.Status, next.Reason, next.LookAt = ledger.ReservationCompensating, reason, d.Now
-	for i := range next.Attempts {
-		next.Attempts[i].Unwanted = true
-	}
+	next.WantNoMoney()
 	return Decision{Change: d.step(next, ledger.EventReservationCompensating)}
 }
 
@@ -152,9 +150,7 @@ func (d decider) capturedNow(n ledger.AttemptNumber, p payment.Payment) Decision
 func (d decider) authorizationLost(a ledger.Attempt, p payment.Payment) Decision {
 	next := d.Reservation.Clone()
 	next.Status, next.Reason, next.LookAt = ledger.ReservationCompensating, ledger.ReasonAuthorizationLost, d.Now
-	for i := range next.Attempts {
-		next.Attempts[i].Unwanted = true
-	}
+	next.WantNoMoney()
 	if p.Status == payment.StatusVoided {
 		next.Attempt(a.Number).State = ledger.AttemptVoided
 	}
