@@ -60,7 +60,7 @@ func (f *fixture) authorized(r ledger.Reservation) ledger.Reservation {
 	return change.Reservations[0].Next
 }
 
-// close builds the change that closes the hold's open attempt.
+// closed builds the change that closes the hold's open attempt.
 func (f *fixture) closed(h ledger.Hold) ledger.Change {
 	return ledger.CloseAttempt(h, f.origin(ledger.CommandDriveReservation), f.now)
 }

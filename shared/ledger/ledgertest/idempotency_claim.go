@@ -24,7 +24,7 @@ func (f *fixture) storedRecord(id ledger.IdempotencyID) ledger.IdempotencyRecord
 	return record
 }
 
-// without is the record as it is stored: what it takes over is only a condition.
+// withoutTakes is the record as it is stored: what it takes over is only a condition.
 func withoutTakes(record ledger.IdempotencyRecord) ledger.IdempotencyRecord {
 	record.Takes = ""
 	return record
