@@ -87,7 +87,7 @@ func expiryFunction() Function {
 func outboxFunction() Function {
 	return Function{
 		Name:        FunctionOutbox,
-		Description: "Publishes ledger events from the table's stream",
+		Description: "Publishes ledger events from the table's stream, and wakes the saga",
 		MemoryMiB:   256,
 		Timeout:     30 * time.Second,
 		Variables:   []Variable{VariableStage, VariableTableName, VariableEventBusName, VariableSagaQueueURL},

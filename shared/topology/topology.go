@@ -11,7 +11,7 @@ const (
 	FunctionAPI     FunctionName = "api"     // the HTTP API
 	FunctionWebhook FunctionName = "webhook" // takes in what the payment provider tells
 	FunctionExpiry  FunctionName = "expiry"  // ends overdue holds
-	FunctionOutbox  FunctionName = "outbox"  // publishes ledger events
+	FunctionOutbox  FunctionName = "outbox"  // publishes ledger events, and wakes the saga
 	FunctionSaga    FunctionName = "saga"    // drives reservations to their end
 )
 
