@@ -169,7 +169,7 @@ func (d decider) settleRefund(a ledger.Attempt, s Sighting, next ledger.Reservat
 	case s.Payment.RefundedMinor >= given+refund.AmountMinor, s.Refunded == refund.Number:
 		refund.State, refund.EndedAt = ledger.RefundDone, d.Now
 		return Decision{Change: d.step(next, ledger.EventReservationRefundEnded)}
-	case refund.State == ledger.RefundFailed && next.Status == ledger.ReservationCompensating, s.Refused == EffectRefund && refund.State == ledger.RefundOwed:
+	case refund.State == ledger.RefundFailed && (next.Status == ledger.ReservationCompensating || next.Status == ledger.ReservationCanceled), s.Refused == EffectRefund && refund.State == ledger.RefundOwed:
 		return d.refundFailed(next, i)
 	case refund.State == ledger.RefundFailed:
 		return Decision{LookAt: d.Now.Add(LookSeldom)}
