@@ -234,7 +234,8 @@ func (w *world) judgeRefusal(r *request, t *try, a answer) {
 		truly = hold == nil || string(hold.now.Owner) != r.subject
 		w.judgeNotFound(r, t)
 	case ledger.CodeHoldNotActive:
-		truly = hold != nil && (hold.now.Status != ledger.StatusHeld || w.over(r, t, hold.now))
+		truly = hold != nil && (hold.now.Status != ledger.StatusHeld ||
+			hold.ever(t.begin, t.end, func(h ledger.Hold) bool { return w.over(r, t, h) }))
 	case ledger.CodeReferenceUsed:
 		for id, other := range w.books.holds {
 			truly = truly || id != r.about && other.now.PaymentReference == r.reference
