@@ -114,12 +114,12 @@ func (s *start) begin(ctx context.Context, origin ledger.Origin, now time.Time) 
 }
 
 // voidCurrent makes sure, before another attempt is opened, that the open one can't
-// succeed any more. It does so only where the policy keeps a hold after a decline, and
-// not to a payment that has succeeded.
+// succeed any more. It does so only where the policy keeps a hold after a decline and
+// another attempt may follow, and not to a payment that has succeeded.
 func (s *start) voidCurrent(ctx context.Context, r ledger.Reservation, h ledger.Hold, now time.Time) (ledger.AttemptNumber, error) {
 	current, begun := r.Current()
 	retry := r.Status == ledger.ReservationPaymentPending && h.Terms.OnDecline == ledger.OnDeclineKeep && now.Before(h.ExpiresAt)
-	if !begun || !retry || h.AttemptOpen != current.Number || current.Payment == "" {
+	if !begun || !retry || h.AttemptOpen != current.Number || current.Payment == "" || len(r.Attempts) >= ledger.AttemptsMax {
 		return 0, nil
 	}
 	if known, err := s.known(ctx, now); known || err != nil {

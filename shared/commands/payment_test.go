@@ -386,6 +386,22 @@ func TestASecondAttemptIsRefused(t *testing.T) {
 	}
 }
 
+// The last attempt that there may be is not voided for one that may not be: the buyer can
+// still pay it.
+func TestTheLastAttemptStaysOpen(t *testing.T) {
+	b, hold := tillWithHold(t, keep)
+	var secret payment.Secret
+	for n := range ledger.AttemptsMax {
+		_, secret = b.mustStart(request(fmt.Sprint("attempt ", n)), hold.ID)
+	}
+	_, _, err := b.start(request("one too many"), hold.ID)
+	b.wantCode(err, ledger.CodeInvalid)
+	if paid, err := b.bank.Pay(secret.Reveal()); err != nil || paid.Status != payment.StatusAuthorized {
+		t.Errorf("the last attempt is %+v, error %v", paid, err)
+	}
+	b.balanced()
+}
+
 // A payment is started in the hold's time only.
 func TestStartEndsWithTheHoldsTime(t *testing.T) {
 	b, hold := tillWithHold(t, nil)
