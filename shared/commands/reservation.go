@@ -73,6 +73,9 @@ func (s reservationStep) decide(ctx context.Context, origin ledger.Origin, now t
 	if err != nil {
 		return decision{}, err
 	}
+	if takenBackBetween(reservation, hold) {
+		return decision{}, errTwoMoments
+	}
 	change, err := s.transition(reservation, hold, origin, now)
 	if err != nil {
 		return decision{}, err
@@ -85,6 +88,18 @@ func (s reservationStep) decide(ctx context.Context, origin ledger.Origin, now t
 	}
 	response, err := s.render(reservation, hold, now)
 	return decision{change: change, response: response}, err
+}
+
+// takenBackBetween reports whether the sale of r was taken back after r was read and before
+// h was: a whole return changes both in one step. Deciding on that would refuse with the
+// hold's words what the reservation allows, as a second wish to cancel the whole.
+func takenBackBetween(r ledger.Reservation, h ledger.Hold) bool {
+	switch r.Status {
+	case ledger.ReservationConfirmed, ledger.ReservationCaptured, ledger.ReservationCompleted:
+		return h.Status == ledger.StatusReturned
+	default:
+		return false
+	}
 }
 
 // refused tells that units which a delivery granted are gone. Every other refusal is a

@@ -15,6 +15,7 @@ import (
 	"holdfast/shared/payment"
 	"holdfast/shared/payment/paymenttest"
 	"holdfast/shared/saga"
+	"holdfast/shared/system/systemtest"
 	"holdfast/shared/telemetry"
 )
 
@@ -152,6 +153,42 @@ func (b *till) paidBooks() {
 }
 
 var oneUnit = ledger.ReturnLine{Slot: "S", Quantity: 1}
+
+// betweenReads is a store in which something happens once, just before a hold is read.
+type betweenReads struct {
+	ledger.Store
+	happens func()
+}
+
+func (s *betweenReads) Hold(ctx context.Context, id ledger.HoldID) (ledger.Hold, error) {
+	if happens := s.happens; happens != nil {
+		s.happens = nil
+		happens()
+	}
+	return s.Store.Hold(ctx, id)
+}
+
+// A reservation and its hold are read one after the other. Of two wishes to cancel the whole
+// the second is told what the first has done, also when that came between its two reads;
+// and a part is refused in the reservation's words.
+func TestCancelWhileTheSaleIsTakenBack(t *testing.T) {
+	for _, status := range []ledger.ReservationStatus{ledger.ReservationConfirmed, ledger.ReservationCaptured, ledger.ReservationCompleted} {
+		for _, lines := range [][]ledger.ReturnLine{nil, {oneUnit}} {
+			b, _, id := reservationIn(t, status, nil)
+			store := &betweenReads{Store: b.inner, happens: func() { b.mustCancel(id, commands.CancelByOwner) }}
+			second := commands.New(store, b.clock, systemtest.NewRandom(4))
+			_, err := second.CancelReservation(t.Context(), request("second"), id, lines, commands.CancelByOwner, renderReservation)
+			if lines == nil && err != nil {
+				t.Errorf("%s: the second wish is refused: %v", status, err)
+			}
+			if lines != nil {
+				b.wantCode(err, ledger.CodeReservationEnded)
+			}
+			b.drive(id, "")
+			b.paidBooks()
+		}
+	}
+}
 
 // Each status of a reservation answers each kind of cancellation: by its owner or an
 // operator, of the whole or of a part. What is refused changes nothing, and what is not
