@@ -10,9 +10,12 @@ const (
 	// AttemptsMax bounds the payment attempts of one reservation, so that its record stays
 	// small: a buyer whose card is declined this often makes a new hold.
 	AttemptsMax = 20
-	// RefundsMax bounds the refunds of one reservation: one for each line that is given
-	// back, and one for each attempt whose money was not wanted.
-	RefundsMax = LinesMax + AttemptsMax
+	// PartsMax bounds in how many parts a sale is given back, so that its record stays
+	// small: each line of the largest sale may be one. What is left is given back whole.
+	PartsMax = LinesMax
+	// RefundsMax bounds the refunds of one reservation: one for each part, and one for each
+	// attempt, for what is left of it or was not wanted.
+	RefundsMax = PartsMax + AttemptsMax
 )
 
 // ReservationStatus is where a reservation is in its life.

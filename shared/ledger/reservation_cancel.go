@@ -24,8 +24,8 @@ type Cancellation struct {
 //
 // Doing again what the same wish has done returns an empty Change. Errors:
 // CodeReservationEnded, CodeTooLateToCancel, CodePaymentInProgress for a part of a sale
-// that is just being captured, CodeInvalid for lines before the sale or in REVIEW, and
-// those of Return.
+// that is just being captured, CodeInvalid for lines before the sale or in REVIEW and for
+// a part after PartsMax of them, and those of Return.
 func CancelReservation(r Reservation, h Hold, wish Cancellation, origin Origin, now time.Time) (Change, error) {
 	switch r.Status {
 	case ReservationPaymentPending, ReservationAuthorized, ReservationReview:
@@ -85,6 +85,8 @@ func cancelSold(r Reservation, h Hold, wish Cancellation, origin Origin, now tim
 		}
 	case r.Status != ReservationCaptured && r.Status != ReservationCompleted:
 		return Change{}, paymentInProgress()
+	case r.refunds(current.Number) >= PartsMax:
+		return Change{}, errorf(CodeInvalid, "parts were given back %d times; give back all that is left", PartsMax)
 	}
 	if paid && current.State == AttemptCaptured && amount > 0 {
 		next.Owe(current.Number, amount, refundReason(wish), now)
@@ -92,6 +94,17 @@ func cancelSold(r Reservation, h Hold, wish Cancellation, origin Origin, now tim
 	movements, grants := takeBack(r.Grants, h, left)
 	next.Grants = grants
 	return Together(returned, ReservationStep(r, next, event, movements, origin, now)), nil
+}
+
+// refunds counts the refunds of an attempt.
+func (r Reservation) refunds(n AttemptNumber) int {
+	count := 0
+	for _, refund := range r.Refunds {
+		if refund.Attempt == n {
+			count++
+		}
+	}
+	return count
 }
 
 func refundReason(wish Cancellation) Reason {

@@ -89,6 +89,31 @@ func TestCancelAPartOfASale(t *testing.T) {
 	refusedWith(t, "more than is left", change, err, ledger.CodeReturnOverSale)
 }
 
+// However often parts were given back, the whole can be, with every other attempt refunded
+// too: the record that bounds the refunds must never keep a buyer's money.
+func TestCancelInTooManyParts(t *testing.T) {
+	part := ledger.Cancellation{Reason: ledger.ReasonOwnerCanceled, Lines: []ledger.ReturnLine{{Slot: "A", Quantity: 1}}}
+	hold, r := bought(t, ledger.ReservationCompleted)
+	paid := r.Attempts[0]
+	r.Attempts = nil
+	for n := range ledger.AttemptNumber(ledger.AttemptsMax - 1) {
+		r.Attempts = append(r.Attempts, ledger.Attempt{Number: n + 1, State: ledger.AttemptCaptured, Unwanted: true, CapturedMinor: 1})
+		r.Owe(n+1, 1, ledger.ReasonSurplus, noon)
+	}
+	paid.Number = ledger.AttemptsMax
+	r.Attempts = append(r.Attempts, paid)
+	for range ledger.PartsMax - 1 {
+		r.Owe(paid.Number, 1, ledger.ReasonReturned, noon)
+	}
+	hold, r = mustReserve(t)(ledger.CancelReservation(r, hold, part, originOf("the last part"), noon))
+	change, err := ledger.CancelReservation(r, hold, part, originOf("one part too many"), noon)
+	refusedWith(t, "one part too many", change, err, ledger.CodeInvalid)
+	_, whole := mustReserve(t)(ledger.CancelReservation(r, hold, byOwner, originOf("rest"), noon))
+	if owed := whole.RefundedMinor(paid.Number, ledger.RefundOwed); owed != paid.CapturedMinor || len(whole.Refunds) != ledger.RefundsMax {
+		t.Errorf("of %d taken %d are owed back, in %d refunds", paid.CapturedMinor, owed, len(whole.Refunds))
+	}
+}
+
 // The policy's time binds the owner alone.
 func TestCancelInTime(t *testing.T) {
 	hold, r := bought(t, ledger.ReservationCompleted)
