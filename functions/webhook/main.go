@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -78,23 +77,14 @@ func compose(ctx context.Context, clock system.Clock) (handler, error) {
 	return inbox.Handle, nil
 }
 
-// verifier checks a delivery as Stripe's, with the secrets of the moment, and says in the
-// words of package webhook what is wrong with it.
+// verifier checks a delivery as Stripe's, with the secrets of the moment.
 func verifier(secrets func(context.Context) (config.PaymentSecrets, error)) func(context.Context, []byte, string, time.Time) (payment.Notice, error) {
 	return func(ctx context.Context, body []byte, signature string, now time.Time) (payment.Notice, error) {
 		read, err := secrets(ctx)
 		if err != nil {
 			return payment.Notice{}, err
 		}
-		notice, err := stripe.Verify(body, signature, read.Webhook, now)
-		for theirs, ours := range map[error]error{
-			stripe.ErrSignature: webhook.ErrSignature, stripe.ErrNotOurs: webhook.ErrNotOurs, stripe.ErrMalformed: webhook.ErrMalformed,
-		} {
-			if errors.Is(err, theirs) {
-				return payment.Notice{}, fmt.Errorf("%w: %w", ours, err)
-			}
-		}
-		return notice, err
+		return stripe.Verify(body, signature, read.Webhook, now)
 	}
 }
 

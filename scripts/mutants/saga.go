@@ -4,6 +4,8 @@ import "slices"
 
 const (
 	sagaCompensation = "shared/saga/decide_compensation.go"
+	sagaRefund       = "shared/saga/decide_refund.go"
+	sagaEnded        = "shared/saga/decide_ended.go"
 	sagaDecide       = "shared/saga/decide.go"
 	sagaDriver       = "shared/saga/driver.go"
 	sagaPending      = "shared/saga/decide_pending.go"
@@ -141,7 +143,7 @@ func moneyMutants() []mutant {
 		{
 			name: "refund before it is written down",
 			edits: []edit{{
-				sagaCompensation, "		return Decision{Change: d.step(next, ledger.EventReservationRefundOwed)}\n	}\n	return d.settleRefund(a, s, next)",
+				sagaRefund, "		return Decision{Change: d.step(next, ledger.EventReservationRefundOwed)}\n	}\n	return d.settleRefund(a, s, next)",
 				"		if p.RefundedMinor == 0 {\n			return Decision{Effect: Effect{Kind: EffectRefund, Attempt: a, AmountMinor: rest, Refund: len(next.Refunds)}}\n		}\n		return Decision{Change: d.step(next, ledger.EventReservationRefundOwed)}\n	}\n	return d.settleRefund(a, s, next)",
 			}},
 			harm: "a process that dies after the call leaves a refund that nobody knows of",
@@ -159,8 +161,8 @@ func moneyMutants() []mutant {
 		{
 			name: "late money is overlooked",
 			edits: []edit{
-				{sagaCompensation, "late && r.Status == ledger.ReservationCanceled {", "late && r.Version == 0 {"},
-				{sagaCompensation, "case unwanted && (attempt.State == ledger.AttemptVoided || !d.settled(attempt)):", "case unwanted && r.Version == 0:"},
+				{sagaEnded, "late && r.Status == ledger.ReservationCanceled {", "late && r.Version == 0 {"},
+				{sagaEnded, "case unwanted && (attempt.State == ledger.AttemptVoided || !d.settled(attempt)):", "case unwanted && r.Version == 0:"},
 			},
 			harm: "a bank says cancelled and charges all the same, and the money stays",
 		},
@@ -171,7 +173,7 @@ func moneyMutants() []mutant {
 		},
 		{
 			name:  "a refused refund looks ended",
-			edits: []edit{{sagaCompensation, "case ledger.ReservationCompensating, ledger.ReservationRefunded, ledger.ReservationCanceled:", "case ledger.ReservationRefunded:"}},
+			edits: []edit{{sagaRefund, "case ledger.ReservationCompensating, ledger.ReservationRefunded, ledger.ReservationCanceled:", "case ledger.ReservationRefunded:"}},
 			harm:  "money that the provider does not give back, and no operator knows of it",
 		},
 	}

@@ -161,20 +161,3 @@ func (e *Error) Error() string {
 
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Cause }
-
-// Notice is what is kept of an event that the provider sent, and nothing more: the event
-// itself holds secrets. It is a hint that something has happened; how the payment stands
-// is looked up.
-type Notice struct {
-	ID      ledger.ProviderEventID `json:"id"`
-	Type    string                 `json:"type"` // the provider's own name of it
-	Payment ledger.PaymentID       `json:"payment_id"`
-	// Reservation and Attempt are our own reference, which the payment carries. They let
-	// a notice that is faster than our own write find its reservation (case D9).
-	Reservation ledger.ReservationID `json:"reservation_id"`
-	Attempt     ledger.AttemptNumber `json:"attempt"`
-	OccurredAt  time.Time            `json:"occurred_at"`
-	AmountMinor int64                `json:"amount_minor"`
-	Currency    ledger.Currency      `json:"currency"`
-	Status      Status               `json:"status"`
-}

@@ -34,7 +34,7 @@ type Sighting struct {
 	Payment payment.Payment
 	// Unreachable: the provider gave no answer that says anything.
 	Unreachable bool
-	// NotFound: the provider says that it knows no such payment.
+	// NotFound: the provider says that it knows no such payment, or will not tell of it.
 	NotFound bool
 	// Refused is the effect that the provider will never carry out; "" for none.
 	Refused EffectKind

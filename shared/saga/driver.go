@@ -221,6 +221,9 @@ func (w *drive) perform(ctx context.Context, e Effect) error {
 		return w.perform(ctx, Effect{Kind: EffectLookUp, Attempt: e.Attempt})
 	case failure.Kind == payment.KindConflict:
 		w.sightings[e.Attempt.Number] = Sighting{Unreachable: true}
+	case e.Kind == EffectLookUp:
+		// The provider answers, and does not tell. Looking again at once would only repeat it.
+		w.sightings[e.Attempt.Number] = Sighting{NotFound: true}
 	default:
 		before.Refused = e.Kind
 		w.sightings[e.Attempt.Number] = before

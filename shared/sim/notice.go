@@ -11,7 +11,6 @@ import (
 
 	"holdfast/shared/payment"
 	"holdfast/shared/payment/paymenttest"
-	"holdfast/shared/webhook"
 )
 
 const (
@@ -87,10 +86,10 @@ func webhookEvent(n payment.Notice) json.RawMessage {
 func readNotice(_ context.Context, body []byte, signed string, _ time.Time) (payment.Notice, error) {
 	var n payment.Notice
 	if signed != signature {
-		return n, webhook.ErrSignature
+		return n, payment.ErrSignature
 	}
 	if err := json.Unmarshal(body, &n); err != nil {
-		return n, webhook.ErrMalformed
+		return n, payment.ErrMalformed
 	}
 	return n, nil
 }

@@ -28,17 +28,6 @@ const (
 	QueueFor = 3 * time.Second
 )
 
-// Why a delivery gives no notice. The verifier's error wraps one of them; every other
-// error means that it could not be checked now.
-var (
-	// ErrSignature: nobody who knows the secret has signed these bytes, or not lately.
-	ErrSignature = errors.New("webhook: the signature is not good")
-	// ErrNotOurs: it is signed, and it is about nothing of ours.
-	ErrNotOurs = errors.New("webhook: it is about nothing of ours")
-	// ErrMalformed: it is signed, and it can't be read.
-	ErrMalformed = errors.New("webhook: it can't be read")
-)
-
 // Queue takes the notices for the saga. An sqs.Client is one.
 type Queue interface {
 	SendMessage(ctx context.Context, input *sqs.SendMessageInput, options ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
@@ -115,11 +104,11 @@ func (x *Inbox) take(ctx context.Context, event gatewayEvent) outcome {
 	}
 	notice, err := x.verify(ctx, body, event.header(x.settings.SignatureHeader))
 	switch {
-	case errors.Is(err, ErrSignature):
+	case errors.Is(err, payment.ErrSignature):
 		return outcomeRefused
-	case errors.Is(err, ErrNotOurs):
+	case errors.Is(err, payment.ErrNotOurs):
 		return outcomeIgnored
-	case errors.Is(err, ErrMalformed):
+	case errors.Is(err, payment.ErrMalformed):
 		return x.malformed(ctx, err)
 	case err != nil:
 		return x.failed(ctx, "the signature could not be checked", err)
@@ -146,7 +135,7 @@ func (x *Inbox) take(ctx context.Context, event gatewayEvent) outcome {
 
 func (x *Inbox) verify(ctx context.Context, body []byte, signature string) (payment.Notice, error) {
 	if signature == "" {
-		return payment.Notice{}, ErrSignature
+		return payment.Notice{}, payment.ErrSignature
 	}
 	ctx, cancel := context.WithTimeout(ctx, VerifyFor)
 	defer cancel()

@@ -94,14 +94,14 @@ func (w *world) verify(ctx context.Context, body []byte, signature string, now t
 		seconds, err := strconv.ParseInt(stamp, 10, 64)
 		off := now.Sub(time.Unix(seconds, 0))
 		if err != nil || off > tolerance || off < -tolerance || !hmac.Equal([]byte(sign(body, seconds)), []byte(signature)) {
-			return payment.Notice{}, fmt.Errorf("fake: %w", webhook.ErrSignature)
+			return payment.Notice{}, fmt.Errorf("fake: %w", payment.ErrSignature)
 		}
 		var n payment.Notice
 		if json.Unmarshal(body, &n) != nil {
-			return n, fmt.Errorf("fake: %w", webhook.ErrMalformed)
+			return n, fmt.Errorf("fake: %w", payment.ErrMalformed)
 		}
 		if n.Reservation == "" {
-			return n, fmt.Errorf("fake: %w", webhook.ErrNotOurs)
+			return n, fmt.Errorf("fake: %w", payment.ErrNotOurs)
 		}
 		return n, nil
 	})

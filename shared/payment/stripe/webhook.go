@@ -28,28 +28,16 @@ const (
 	signaturesMax = 16
 )
 
-// What Verify finds wrong with a webhook.
-var (
-	// ErrSignature: it was not signed by Stripe with one of our secrets, or not lately.
-	// The answer is 401.
-	ErrSignature = errors.New("stripe: the webhook's signature is not good")
-	// ErrNotOurs: it is true, and about something that is not Holdfast's. The answer is
-	// a success, or Stripe would send it for days.
-	ErrNotOurs = errors.New("stripe: the webhook is about something else")
-	// ErrMalformed: it was signed, and still can't be read.
-	ErrMalformed = errors.New("stripe: the webhook can't be read")
-)
-
 // Verify checks a webhook and gives the notice in it. The signature is over the exact
 // bytes of body, so body must be what came in, before any decoding but that of the
 // transport. Any of the secrets may have signed it, so that a secret can be changed
 // without losing events; empty ones sign nothing.
 //
-// The error is one of ErrSignature, ErrNotOurs and ErrMalformed. None has a word of the
-// webhook.
+// The error is one of payment.ErrSignature, payment.ErrNotOurs and payment.ErrMalformed.
+// None has a word of the webhook.
 func Verify(body []byte, signatureHeader string, secrets []payment.Secret, now time.Time) (payment.Notice, error) {
 	if !signedLately(body, signatureHeader, secrets, now) {
-		return payment.Notice{}, ErrSignature
+		return payment.Notice{}, payment.ErrSignature
 	}
 	return notice(body)
 }
@@ -124,22 +112,22 @@ type subject struct {
 func notice(body []byte) (payment.Notice, error) {
 	var e event
 	if err := json.Unmarshal(body, &e); err != nil {
-		return payment.Notice{}, ErrMalformed
+		return payment.Notice{}, payment.ErrMalformed
 	}
 	// An event of an account that is connected to ours is not about our own money.
 	if e.Object != "event" || e.Account != "" || !watched(e.Type) {
-		return payment.Notice{}, ErrNotOurs
+		return payment.Notice{}, payment.ErrNotOurs
 	}
 	var s subject
 	if err := json.Unmarshal(e.Data.Object, &s); err != nil {
-		return payment.Notice{}, ErrMalformed
+		return payment.Notice{}, payment.ErrMalformed
 	}
 	reservation, attempt, err := referenceOf(s.Metadata)
 	switch {
 	case err != nil:
-		return payment.Notice{}, ErrMalformed
+		return payment.Notice{}, payment.ErrMalformed
 	case reservation == "":
-		return payment.Notice{}, ErrNotOurs
+		return payment.Notice{}, payment.ErrNotOurs
 	}
 	n := payment.Notice{
 		ID: ledger.ProviderEventID(e.ID), Type: e.Type, Reservation: reservation, Attempt: attempt,
@@ -147,7 +135,7 @@ func notice(body []byte) (payment.Notice, error) {
 	}
 	n.Payment, n.AmountMinor, n.Status = s.tells()
 	if !ledger.ValidName(e.ID) || !ledger.ValidName(string(n.Payment)) || e.Created <= 0 {
-		return payment.Notice{}, ErrMalformed
+		return payment.Notice{}, payment.ErrMalformed
 	}
 	return n, nil
 }

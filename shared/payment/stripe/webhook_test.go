@@ -57,10 +57,10 @@ func TestCaseL2_SignatureIsOverTheExactBytes(t *testing.T) {
 	for i := range body {
 		flipped := bytes.Clone(body)
 		flipped[i] ^= 1
-		wantVerify(t, flipped, header, secrets, stripe.ErrSignature)
+		wantVerify(t, flipped, header, secrets, payment.ErrSignature)
 	}
 	for _, changed := range [][]byte{bytes.TrimSpace(body), bytes.ReplaceAll(body, []byte(" "), nil), append(bytes.Clone(body), '\n'), nil} {
-		wantVerify(t, changed, header, secrets, stripe.ErrSignature)
+		wantVerify(t, changed, header, secrets, payment.ErrSignature)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestCaseL3_TimestampIsSignedAndSecretsCanRotate(t *testing.T) {
 		stamp, "", "v1=", stamp + ",v1=", stamp + ",v0=" + strings.TrimPrefix(signature, "v1="),
 		stamp + ",v1=zz", sign(start, oldSecret), sign(start),
 	} {
-		wantVerify(t, body, bad, secrets, stripe.ErrSignature)
+		wantVerify(t, body, bad, secrets, payment.ErrSignature)
 	}
 	// Replayed unchanged it is good: that there is one effect is the business of who
 	// keeps the event's id.
@@ -88,17 +88,17 @@ func TestCaseL3_TimestampIsSignedAndSecretsCanRotate(t *testing.T) {
 	wantVerify(t, body, sign(start, payment.NewSecret("whsec_next"), webhookSecret), secrets, nil)
 	wantVerify(t, body, sign(start, oldSecret), both, nil)
 	wantVerify(t, body, sign(start, webhookSecret), both, nil)
-	wantVerify(t, body, sign(start, payment.NewSecret("whsec_else")), both, stripe.ErrSignature)
+	wantVerify(t, body, sign(start, payment.NewSecret("whsec_else")), both, payment.ErrSignature)
 	// A secret that is not set must not be one that anybody can sign with.
-	wantVerify(t, body, sign(start, payment.Secret{}), []payment.Secret{{}}, stripe.ErrSignature)
-	wantVerify(t, body, header, nil, stripe.ErrSignature)
+	wantVerify(t, body, sign(start, payment.Secret{}), []payment.Secret{{}}, payment.ErrSignature)
+	wantVerify(t, body, header, nil, payment.ErrSignature)
 	many := sign(start, payment.NewSecret("x"), payment.NewSecret("y"), webhookSecret)
 	wantVerify(t, body, strings.ReplaceAll(many, ",", ", "), secrets, nil)
 }
 
 func TestCaseJ3_TimestampsWithinFiveMinutesEitherWay(t *testing.T) {
 	for offset, good := range map[int]bool{-301: false, -300: true, -299: true, 0: true, 299: true, 300: true, 301: false} {
-		want := stripe.ErrSignature
+		want := payment.ErrSignature
 		if good {
 			want = nil
 		}
@@ -106,10 +106,10 @@ func TestCaseJ3_TimestampsWithinFiveMinutesEitherWay(t *testing.T) {
 	}
 	signature := sign(start, webhookSecret)[strings.Index(sign(start, webhookSecret), ",")+1:]
 	for _, stamp := range []string{"", "t=,", "t=NaN,", fmt.Sprintf("t=%d,", start.UnixMilli()), "t=-1,", "t=9223372036854775807,", "t=99999999999999999999,", fmt.Sprintf("t=%d.0,", start.Unix())} {
-		wantVerify(t, body, stamp+signature, secrets, stripe.ErrSignature)
+		wantVerify(t, body, stamp+signature, secrets, payment.ErrSignature)
 	}
 	// Signed as milliseconds it is as far away as it looks.
-	wantVerify(t, body, sign(time.Unix(start.UnixMilli(), 0), webhookSecret), secrets, stripe.ErrSignature)
+	wantVerify(t, body, sign(time.Unix(start.UnixMilli(), 0), webhookSecret), secrets, payment.ErrSignature)
 }
 
 func TestWebhooksThatAreNotOurs(t *testing.T) {
@@ -120,7 +120,7 @@ func TestWebhooksThatAreNotOurs(t *testing.T) {
 		"connected account": {`"object":"event"`, `"object":"event","account":"acct_1"`},
 		"thin event":        {`"object":"event"`, `"object":"v2.core.event"`},
 	} {
-		t.Run(name, func(t *testing.T) { verifyChanged(t, change, stripe.ErrNotOurs) })
+		t.Run(name, func(t *testing.T) { verifyChanged(t, change, payment.ErrNotOurs) })
 	}
 	for name, change := range map[string][2]string{
 		"not JSON":             {`{ "id"`, `[ "id"`},
@@ -135,7 +135,7 @@ func TestWebhooksThatAreNotOurs(t *testing.T) {
 		"bad reservation":      {string(reservation), "a b"},
 		"another object":       {`"object":"payment_intent"`, `"object":"customer"`},
 	} {
-		t.Run(name, func(t *testing.T) { verifyChanged(t, change, stripe.ErrMalformed) })
+		t.Run(name, func(t *testing.T) { verifyChanged(t, change, payment.ErrMalformed) })
 	}
 }
 
