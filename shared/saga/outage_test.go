@@ -165,37 +165,45 @@ func TestCaseM3_AHoldThatEndsDuringAnOutageIsReleasedAndItsMoneyOwed(t *testing.
 }
 
 // One "not found" does not make a payment failed, and a few in a row do not either (case
-// M7).
+// M7). A look that is refused says as little, and must not be repeated without a pause.
 func TestCaseM7_NotFoundFailsNoPayment(t *testing.T) {
-	for _, answers := range []int{1, 10} { // repeated within one drive, and over several
-		w := newWorld(t)
-		w.slot("A", 1, nil)
-		hold := w.hold("U-1", one("A"))
-		id, secret := w.start("U-1", hold, "key")
-		if _, err := w.bank.Pay(secret.Reveal()); err != nil {
-			t.Fatal(err)
+	for _, kind := range []payment.ErrorKind{payment.KindNotFound, payment.KindRefused} {
+		for _, answers := range []int{1, 10} { // repeated within one drive, and over several
+			t.Run(fmt.Sprintf("%s/%d", kind, answers), func(t *testing.T) { looksTellNothing(t, kind, answers) })
 		}
-		left := answers
-		w.provider.Before = func(_ context.Context, c paymenttest.Call) error {
-			if c.Method == paymenttest.MethodLookUp && left > 0 {
-				left--
-				return &payment.Error{Kind: payment.KindNotFound, Cause: errAnswerLost}
-			}
-			return nil
-		}
-		w.drive(id, nil)
-		if r := w.reservation(id); left > 0 && (r.Status != ledger.ReservationPaymentPending || r.Tries != 1) {
-			t.Errorf("after some of %d answers it is %s with %d tries", answers, r.Status, r.Tries)
-		}
-		for range 5 {
-			w.clock.Advance(time.Minute)
-			w.sweep()
-		}
-		if r := w.reservation(id); r.Status != ledger.ReservationCompleted || left != 0 {
-			t.Errorf("after %d answers it is %+v", answers-left, r)
-		}
-		w.checkBooks()
 	}
+}
+
+// looksTellNothing lets that many looks at a paid payment be answered by an error of the kind.
+func looksTellNothing(t *testing.T, kind payment.ErrorKind, answers int) {
+	w := newWorld(t)
+	w.slot("A", 1, nil)
+	hold := w.hold("U-1", one("A"))
+	id, secret := w.start("U-1", hold, "key")
+	w.pay(secret)
+	left := answers
+	w.provider.Before = func(_ context.Context, c paymenttest.Call) error {
+		if c.Method == paymenttest.MethodLookUp && left > 0 {
+			left--
+			return &payment.Error{Kind: kind, Cause: errAnswerLost}
+		}
+		return nil
+	}
+	w.drive(id, nil)
+	if looks := answers - left; looks > 1+saga.RetriesMax {
+		t.Errorf("one drive has looked %d times in vain", looks)
+	}
+	if r := w.reservation(id); left > 0 && (r.Status != ledger.ReservationPaymentPending || r.Tries != 1) {
+		t.Errorf("after some of %d answers it is %s with %d tries", answers, r.Status, r.Tries)
+	}
+	for range 5 {
+		w.clock.Advance(time.Minute)
+		w.sweep()
+	}
+	if r := w.reservation(id); r.Status != ledger.ReservationCompleted || left != 0 {
+		t.Errorf("after %d answers it is %+v", answers-left, r)
+	}
+	w.checkBooks()
 }
 
 // auditAll audits the books of all reservations and the bank's own.
