@@ -358,8 +358,8 @@ func TestOnlyTheRelayRetries(t *testing.T) {
 	if err != nil || len(response.BatchItemFailures) != 1 {
 		t.Errorf("handed back %v, %v", response.BatchItemFailures, err)
 	}
-	if b.calls != outbox.AttemptsMax {
-		t.Errorf("the bus was called %d times, want %d", b.calls, outbox.AttemptsMax)
+	if b.calls != outbox.TriesMax {
+		t.Errorf("the bus was called %d times, want %d", b.calls, outbox.TriesMax)
 	}
 	if n := mustCountUnpublished(t, client, table); n != 3 {
 		t.Errorf("%d events wait, want 3", n)

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// AttemptsMax bounds how often one command decides anew after losing a race. Every
+	// TriesMax bounds how often one command decides anew after losing a race. Every
 	// lost race means that another caller's change was applied.
-	AttemptsMax = 100
+	TriesMax = 100
 	// pauseAfterLostRace is the unit of the random pause before deciding anew: it grows
 	// with each attempt up to pauseAfterLostRaceMax.
 	pauseAfterLostRace    = 2 * time.Millisecond
@@ -50,6 +50,9 @@ type Answer struct {
 	Replayed bool
 	// Reservation is what the replayed request has begun, where it has.
 	Reservation ledger.ReservationID
+	// Unasked is why the payment provider gave no secret, where it should have: for the log.
+	// The request is carried out all the same.
+	Unasked error
 }
 
 // decision is one attempt's outcome: what to write and what to say when it is written.
@@ -86,7 +89,7 @@ func (c *Commands) carryOut(ctx context.Context, j job) (Answer, error) {
 		Actor: j.request.Actor, Command: j.command, RequestID: j.request.RequestID,
 		EventID: ledger.NewEventID(c.random.Bits128()),
 	}
-	for attempt := range AttemptsMax {
+	for attempt := range TriesMax {
 		if err := c.pause(ctx, attempt); err != nil {
 			return Answer{}, unavailable(err)
 		}

@@ -256,7 +256,7 @@ func TestEveryShortLineIsNamed(t *testing.T) {
 
 // A store that refuses for ever ends as busy, after a bounded number of tries, each after
 // a pause that stays bounded too.
-func TestBusyAfterAttemptsMax(t *testing.T) {
+func TestBusyAfterTriesMax(t *testing.T) {
 	b := newBench(t)
 	b.define("S", definition(10, 2))
 	b.store.beforeCommit = func(int, ledger.Change) error {
@@ -264,11 +264,11 @@ func TestBusyAfterAttemptsMax(t *testing.T) {
 	}
 	_, err := b.create(b.commands, request("K"), quote("S", 1))
 	b.wantCode(err, ledger.CodeBusy)
-	if b.store.commits != commands.AttemptsMax {
-		t.Errorf("%d tries, want %d", b.store.commits, commands.AttemptsMax)
+	if b.store.commits != commands.TriesMax {
+		t.Errorf("%d tries, want %d", b.store.commits, commands.TriesMax)
 	}
 	sleeps := b.clock.Sleeps()
-	if len(sleeps) != commands.AttemptsMax-1 {
+	if len(sleeps) != commands.TriesMax-1 {
 		t.Errorf("%d pauses for %d tries", len(sleeps), b.store.commits)
 	}
 	if longest := slices.Max(sleeps); longest > 50*time.Millisecond {

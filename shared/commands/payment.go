@@ -41,7 +41,7 @@ func NewPayments(c *Commands, provider payment.Provider) *Payments {
 // answer in time; the buyer asks for it with Session. A replay fetches the secret anew.
 //
 // Errors: CodeHoldNotFound, CodeHoldNotActive, CodePaymentInProgress,
-// CodeReservationEnded, CodeKeyReused, CodeKeyInProgress, and those of the store.
+// CodeReservationNotActive, CodeKeyReused, CodeKeyInProgress, and those of the store.
 func (p *Payments) Start(ctx context.Context, r Request, hold ledger.HoldID, render RenderReservation) (Answer, payment.Secret, error) {
 	start := &start{Payments: p, request: r, hold: hold, render: render, claim: ledger.ClaimID(ledger.NewEventID(p.commands.random.Bits128()))}
 	answer, err := p.commands.carryOut(ctx, start.job())
@@ -53,7 +53,9 @@ func (p *Payments) Start(ctx context.Context, r Request, hold ledger.HoldID, ren
 	case err != nil:
 		return Answer{}, payment.Secret{}, err
 	case answer.Replayed:
-		return answer, p.freshSecret(ctx, answer.Reservation), nil
+		secret, unasked := p.freshSecret(ctx, answer.Reservation)
+		answer.Unasked = unasked
+		return answer, secret, nil
 	}
 	answer, secret, err := start.finish(ctx)
 	return answer, secret, begunAlready(err)
@@ -178,12 +180,12 @@ func (s *start) takeOver(ctx context.Context, refusal error) (ledger.Reservation
 
 // finish asks the provider for the attempt's payment, and completes the request.
 func (s *start) finish(ctx context.Context) (Answer, payment.Secret, error) {
-	created, number := s.create(ctx)
+	created, number, unasked := s.create(ctx)
 	origin := ledger.Origin{
 		Actor: s.request.Actor, Command: ledger.CommandStartPayment, RequestID: s.request.RequestID,
 		EventID: ledger.NewEventID(s.commands.random.Bits128()),
 	}
-	for attempt := range AttemptsMax {
+	for attempt := range TriesMax {
 		if err := s.commands.pause(ctx, attempt); err != nil {
 			return Answer{}, payment.Secret{}, unavailable(err)
 		}
@@ -196,7 +198,7 @@ func (s *start) finish(ctx context.Context) (Answer, payment.Secret, error) {
 		var refused *ledger.Refused
 		switch {
 		case err == nil:
-			return Answer{Response: response}, created.Secret, nil
+			return Answer{Response: response, Unasked: unasked}, created.Secret, nil
 		case !errors.As(err, &refused):
 			return Answer{}, payment.Secret{}, err
 		}
@@ -209,15 +211,15 @@ func (s *start) finish(ctx context.Context) (Answer, payment.Secret, error) {
 }
 
 // create begins the payment of the attempt that is open, within ProviderFor. Without an
-// answer the payment is zero: the saga asks again, under the same key.
-func (s *start) create(ctx context.Context) (payment.Payment, ledger.AttemptNumber) {
+// answer the payment is zero and the error says why: the saga asks again, under the same key.
+func (s *start) create(ctx context.Context) (payment.Payment, ledger.AttemptNumber, error) {
 	reservation, err := s.commands.store.Reservation(ctx, s.begun)
 	if err != nil {
-		return payment.Payment{}, 0
+		return payment.Payment{}, 0, err
 	}
 	current, begun := reservation.Current()
 	if !begun || current.State != ledger.AttemptOpen || current.Unwanted {
-		return payment.Payment{}, 0
+		return payment.Payment{}, 0, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, ProviderFor)
 	defer cancel()
@@ -226,9 +228,9 @@ func (s *start) create(ctx context.Context) (payment.Payment, ledger.AttemptNumb
 		Reservation: reservation.ID, Attempt: current.Number,
 	})
 	if err != nil {
-		return payment.Payment{}, 0
+		return payment.Payment{}, 0, err
 	}
-	return created, current.Number
+	return created, current.Number, nil
 }
 
 // completion is the Change that records the payment's id, unless the saga has been faster
@@ -253,7 +255,7 @@ func (s *start) completion(ctx context.Context, created payment.Payment, number 
 
 // Session fetches the secret of the owner's open payment attempt.
 //
-// Errors: CodeReservationNotFound, CodeReservationEnded when no attempt is open,
+// Errors: CodeReservationNotFound, CodeReservationNotActive when no attempt is open,
 // CodePaymentUnavailable when the provider does not answer, and those of the store.
 func (p *Payments) Session(ctx context.Context, owner ledger.OwnerID, id ledger.ReservationID) (ledger.Reservation, ledger.Hold, payment.Secret, error) {
 	reservation, hold, err := p.commands.reservationWithHold(ctx, id, onlyOwner(owner))
@@ -287,18 +289,18 @@ func (p *Payments) open(ctx context.Context, r ledger.Reservation) (payment.Paym
 	return seen, nil
 }
 
-// freshSecret is the secret of the open attempt, or empty when there is none to be had:
-// a replay is answered all the same.
-func (p *Payments) freshSecret(ctx context.Context, id ledger.ReservationID) payment.Secret {
+// freshSecret is the secret of the open attempt, or empty when there is none to be had,
+// with the reason: a replay is answered all the same.
+func (p *Payments) freshSecret(ctx context.Context, id ledger.ReservationID) (payment.Secret, error) {
 	reservation, err := p.commands.store.Reservation(ctx, id)
 	if err != nil {
-		return payment.Secret{}
+		return payment.Secret{}, err
 	}
 	seen, err := p.open(ctx, reservation)
-	if err != nil {
-		return payment.Secret{}
+	if ledger.CodeOf(err) == ledger.CodeReservationNotActive {
+		err = nil // it is paid, or over: nobody needs a secret any more
 	}
-	return seen.Secret
+	return seen.Secret, err
 }
 
 func providerUnavailable(cause error) error {

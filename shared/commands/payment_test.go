@@ -463,6 +463,6 @@ func TestStartOfWhatCostsNothing(t *testing.T) {
 		t.Error("the provider was asked")
 	}
 	_, _, _, err = b.payments.Session(t.Context(), "U", b.reservationOf(made.ID).ID)
-	b.wantCode(err, ledger.CodeReservationEnded)
+	b.wantCode(err, ledger.CodeReservationNotActive)
 	b.balanced()
 }

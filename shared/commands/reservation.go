@@ -27,7 +27,7 @@ const (
 // whole or by line, with no lines standing for the whole. What the provider has to do is
 // recorded as owed and done afterwards.
 //
-// Errors: CodeReservationNotFound, CodeReservationEnded, CodeTooLateToCancel,
+// Errors: CodeReservationNotFound, CodeReservationNotActive, CodeTooLateToCancel,
 // CodeReturnOverSale, CodePaymentInProgress, CodeAlreadyUsed, CodeInvalid, CodeKeyReused,
 // and those of the store.
 func (c *Commands) CancelReservation(ctx context.Context, r Request, id ledger.ReservationID, lines []ledger.ReturnLine, by CancelBy, render RenderReservation) (Answer, error) {
@@ -48,7 +48,7 @@ func (c *Commands) CancelReservation(ctx context.Context, r Request, id ledger.R
 // DeliverReservation records what an external delivery came to. A failed one takes the
 // sale back.
 //
-// Errors: CodeReservationNotFound, CodeReservationEnded, CodeKeyReused, and those of the
+// Errors: CodeReservationNotFound, CodeReservationNotActive, CodeKeyReused, and those of the
 // store.
 func (c *Commands) DeliverReservation(ctx context.Context, r Request, id ledger.ReservationID, delivered bool, render RenderReservation) (Answer, error) {
 	step := reservationStep{commands: c, id: id, render: render, may: anybody,

@@ -182,7 +182,7 @@ func TestCancelWhileTheSaleIsTakenBack(t *testing.T) {
 				t.Errorf("%s: the second wish is refused: %v", status, err)
 			}
 			if lines != nil {
-				b.wantCode(err, ledger.CodeReservationEnded)
+				b.wantCode(err, ledger.CodeReservationNotActive)
 			}
 			b.drive(id, "")
 			b.paidBooks()
@@ -200,7 +200,7 @@ func TestCancelReservationInEachStatus(t *testing.T) {
 		hold   ledger.Status
 	}
 	refused := func(code ledger.Code) want { return want{code: code} }
-	ended := refused(ledger.CodeReservationEnded)
+	ended := refused(ledger.CodeReservationNotActive)
 	nothing := want{}
 	unsold := want{status: ledger.ReservationCompensating, hold: ledger.StatusHeld}
 	returned := want{status: ledger.ReservationCompensating, hold: ledger.StatusReturned}
@@ -344,7 +344,7 @@ func TestReturnOverSale(t *testing.T) {
 		{[]ledger.ReturnLine{oneUnit}, ""},
 		{[]ledger.ReturnLine{{Slot: "S", Quantity: 2}}, ledger.CodeReturnOverSale},
 		{[]ledger.ReturnLine{oneUnit}, ""},
-		{[]ledger.ReturnLine{oneUnit}, ledger.CodeReservationEnded},
+		{[]ledger.ReturnLine{oneUnit}, ledger.CodeReservationNotActive},
 	} {
 		_, err := b.cancel(request(""), id, commands.CancelByOwner, step.lines...)
 		b.wantCode(err, step.code)
@@ -477,7 +477,7 @@ func TestDeliverReservation(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		b.wantCode(b.deliver(id, false), ledger.CodeReservationEnded)
+		b.wantCode(b.deliver(id, false), ledger.CodeReservationNotActive)
 		b.drive(id, "")
 		if r := b.reservationOf(hold.ID); r.Status != ledger.ReservationCompleted || r.DeliveredAt.IsZero() {
 			t.Errorf("the reservation is %+v", r)
@@ -485,7 +485,7 @@ func TestDeliverReservation(t *testing.T) {
 		if err := b.deliver(id, true); err != nil {
 			t.Error(err)
 		}
-		b.wantCode(b.deliver(id, false), ledger.CodeReservationEnded)
+		b.wantCode(b.deliver(id, false), ledger.CodeReservationNotActive)
 		b.paidBooks()
 	})
 	t.Run("failed", func(t *testing.T) {
@@ -496,7 +496,7 @@ func TestDeliverReservation(t *testing.T) {
 			}
 			b.drive(id, "")
 		}
-		b.wantCode(b.deliver(id, true), ledger.CodeReservationEnded)
+		b.wantCode(b.deliver(id, true), ledger.CodeReservationNotActive)
 		if r, h := b.reservationOf(hold.ID), b.storedHold(hold.ID); r.Status != ledger.ReservationRefunded || r.Reason != ledger.ReasonDeliveryFailed || h.Status != ledger.StatusReturned {
 			t.Errorf("the reservation is %+v, the hold %s", r, h.Status)
 		}
@@ -510,7 +510,7 @@ func TestDeliverReservation(t *testing.T) {
 			b, hold, id := reservationIn(t, status, deliveredByOthers)
 			before := b.reservationOf(hold.ID)
 			for _, delivered := range []bool{true, false} {
-				b.wantCode(b.deliver(id, delivered), ledger.CodeReservationEnded)
+				b.wantCode(b.deliver(id, delivered), ledger.CodeReservationNotActive)
 			}
 			if after := b.reservationOf(hold.ID); after.Version != before.Version {
 				t.Errorf("%+v became %+v", before, after)
@@ -519,7 +519,7 @@ func TestDeliverReservation(t *testing.T) {
 	}
 	t.Run("not of this kind", func(t *testing.T) {
 		b, _, id := reservationIn(t, ledger.ReservationCaptured, nil)
-		b.wantCode(b.deliver(id, false), ledger.CodeReservationEnded)
+		b.wantCode(b.deliver(id, false), ledger.CodeReservationNotActive)
 		b.wantCode(b.deliver("rsv_unknown", true), ledger.CodeReservationNotFound)
 	})
 }

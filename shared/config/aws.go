@@ -14,12 +14,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// The budget of one AWS call. AttemptsMax tries of TryTimeout with BackoffMax between
+// The budget of one AWS call. TriesMax tries of TryTimeout with BackoffMax between
 // them stay below topology.DatabaseBudget, so that a function learns of a failure while it
 // can still answer (case H8). The SDK's own defaults add up to far more.
 const (
-	// AttemptsMax is how often the SDK tries one call.
-	AttemptsMax = 2
+	// TriesMax is how often the SDK tries one call.
+	TriesMax = 2
 	// BackoffMax is the longest pause of the SDK between two tries.
 	BackoffMax = 100 * time.Millisecond
 	// TryTimeout bounds one try, from the connection to the end of the answer.
@@ -69,7 +69,7 @@ func Endpoint(local string) *string {
 
 func retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts = AttemptsMax
+		o.MaxAttempts = TriesMax
 		o.MaxBackoff = BackoffMax
 	})
 }

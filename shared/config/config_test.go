@@ -142,14 +142,14 @@ func TestOnlyALocalQueueIsPlain(t *testing.T) {
 
 // Case H8: what one AWS call may take fits into the database budget with room to spare.
 func TestCaseH8_OneCallFitsIntoTheBudget(t *testing.T) {
-	const longest = config.AttemptsMax*config.TryTimeout + (config.AttemptsMax-1)*config.BackoffMax
+	const longest = config.TriesMax*config.TryTimeout + (config.TriesMax-1)*config.BackoffMax
 	if longest >= topology.DatabaseBudget {
 		t.Errorf("one call may take %s, the budget is %s", longest, topology.DatabaseBudget)
 	}
 }
 
 // The clients that the functions build really have the bounds: a server that is broken
-// is asked AttemptsMax times.
+// is asked TriesMax times.
 func TestRetriesAreBounded(t *testing.T) {
 	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -171,8 +171,8 @@ func TestRetriesAreBounded(t *testing.T) {
 	if _, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{}); err == nil {
 		t.Error("a broken server gives no error")
 	}
-	if asked.Load() != config.AttemptsMax {
-		t.Errorf("asked %d times, want %d", asked.Load(), config.AttemptsMax)
+	if asked.Load() != config.TriesMax {
+		t.Errorf("asked %d times, want %d", asked.Load(), config.TriesMax)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestDeployedConfigurationIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shared.Region != "eu-central-1" || shared.Retryer().MaxAttempts() != config.AttemptsMax {
+	if shared.Region != "eu-central-1" || shared.Retryer().MaxAttempts() != config.TriesMax {
 		t.Errorf("region %s, %d attempts", shared.Region, shared.Retryer().MaxAttempts())
 	}
 	if config.Endpoint("") != nil {

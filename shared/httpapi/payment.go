@@ -40,6 +40,9 @@ func (a *API) StartPayment(_ http.ResponseWriter, r *http.Request, id HoldID, pa
 		x.fail(err)
 		return
 	}
+	if answer.Unasked != nil {
+		x.causes = append(x.causes, fmt.Errorf("the payment is begun, and its secret could not be had: %w", answer.Unasked))
+	}
 	if answer.Response.Body, err = withSecret(answer.Response.Body, secret); err != nil {
 		x.fail(err)
 		return

@@ -158,6 +158,9 @@ func TestAStartWithoutTheProvider(t *testing.T) {
 		}
 	}
 	f.pay(owner("U"), hold, keyed("K")).wantReplayOf(first)
+	if !strings.Contains(f.logs.String(), "its secret could not be had") || !strings.Contains(f.logs.String(), string(payment.KindUnreachable)) {
+		t.Errorf("why there is no secret is not logged: %s", f.logs.String())
+	}
 	f.provider.Before = nil
 	session := f.post(path, "", owner("U"), nil)
 	session.want(http.StatusOK)

@@ -14,31 +14,31 @@ type Code string
 // The codes. The first group refuses a command for a reason that the caller can
 // understand; the last group says that the ledger itself could not answer.
 const (
-	CodeInvalid             Code = "invalid_request"              // the request can never be carried out as it is
-	CodeSlotNotFound        Code = "slot_not_found"               // no such slot
-	CodeSlotClosed          Code = "slot_closed"                  // the slot does not take holds now
-	CodeSlotFixed           Code = "slot_fixed"                   // a part of the slot that can't be changed
-	CodeCapacityInUse       Code = "capacity_in_use"              // the capacity would fall below held + confirmed
-	CodeHoldNotFound        Code = "hold_not_found"               // no such hold, or not the caller's
-	CodeHoldNotActive       Code = "hold_not_active"              // the hold has ended or is over
-	CodeHoldNotDue          Code = "hold_not_due"                 // an expiry came before the hold's release time
-	CodeInsufficientStock   Code = "insufficient_stock"           // less is available than asked for
-	CodePriceChanged        Code = "price_changed"                // the quoted price is not the price
-	CodeQuantityOverLimit   Code = "quantity_over_limit"          // more than the slot's policy allows in one hold
-	CodePaymentInProgress   Code = "payment_in_progress"          // a payment attempt is open; end it first
-	CodeReservationNotFound Code = "reservation_not_found"        // no such reservation, or not the caller's
-	CodeReservationEnded    Code = "reservation_not_active"       // the reservation has no payment to go on with
-	CodeTooLateToCancel     Code = "too_late_to_cancel"           // the policy allows no return any more
-	CodeReturnOverSale      Code = "return_over_sale"             // more is given back than was bought and is left
-	CodeAlreadyUsed         Code = "already_used"                 // what was granted is not there any more
-	CodeReferenceUsed       Code = "payment_reference_used"       // the payment has confirmed another hold
-	CodePaymentUnavailable  Code = "payment_provider_unavailable" // the payment provider could not be asked; nothing was written
-	CodeKeyInProgress       Code = "idempotency_in_progress"      // the same request is being carried out
-	CodeKeyReused           Code = "idempotency_key_reused"       // the key was used for another request
-	CodeBusy                Code = "busy"                         // lost too many races; nothing was written
-	CodeUnavailable         Code = "unavailable"                  // the store could not be reached; nothing was written
-	CodeOutcomeUnknown      Code = "outcome_unknown"              // it may have been written; ask again with the same key
-	CodeInternal            Code = "internal"                     // a fault of ours
+	CodeInvalid              Code = "invalid_request"              // the request can never be carried out as it is
+	CodeSlotNotFound         Code = "slot_not_found"               // no such slot
+	CodeSlotClosed           Code = "slot_closed"                  // the slot does not take holds now
+	CodeSlotFixed            Code = "slot_fixed"                   // a part of the slot that can't be changed
+	CodeCapacityInUse        Code = "capacity_in_use"              // the capacity would fall below held + confirmed
+	CodeHoldNotFound         Code = "hold_not_found"               // no such hold, or not the caller's
+	CodeHoldNotActive        Code = "hold_not_active"              // the hold has ended or is over
+	CodeHoldNotDue           Code = "hold_not_due"                 // an expiry came before the hold's release time
+	CodeInsufficientStock    Code = "insufficient_stock"           // less is available than asked for
+	CodePriceChanged         Code = "price_changed"                // the quoted price is not the price
+	CodeQuantityOverLimit    Code = "quantity_over_limit"          // more than the slot's policy allows in one hold
+	CodePaymentInProgress    Code = "payment_in_progress"          // a payment attempt is open; end it first
+	CodeReservationNotFound  Code = "reservation_not_found"        // no such reservation, or not the caller's
+	CodeReservationNotActive Code = "reservation_not_active"       // the reservation has no payment to go on with
+	CodeTooLateToCancel      Code = "too_late_to_cancel"           // the policy allows no return any more
+	CodeReturnOverSale       Code = "return_over_sale"             // more is given back than was bought and is left
+	CodeAlreadyUsed          Code = "already_used"                 // what was granted is not there any more
+	CodeReferenceUsed        Code = "payment_reference_used"       // the payment has confirmed another hold
+	CodePaymentUnavailable   Code = "payment_provider_unavailable" // the payment provider could not be asked; nothing was written
+	CodeKeyInProgress        Code = "idempotency_in_progress"      // the same request is being carried out
+	CodeKeyReused            Code = "idempotency_key_reused"       // the key was used for another request
+	CodeBusy                 Code = "busy"                         // lost too many races; nothing was written
+	CodeUnavailable          Code = "unavailable"                  // the store could not be reached; nothing was written
+	CodeOutcomeUnknown       Code = "outcome_unknown"              // it may have been written; ask again with the same key
+	CodeInternal             Code = "internal"                     // a fault of ours
 )
 
 // Error is an answer that is not a success. Nothing was written, except where Code is

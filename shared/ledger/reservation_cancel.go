@@ -23,7 +23,7 @@ type Cancellation struct {
 // in REVIEW may be of either kind: a sale that can't be delivered still has its units.
 //
 // Doing again what the same wish has done returns an empty Change. Errors:
-// CodeReservationEnded, CodeTooLateToCancel, CodePaymentInProgress for a part of a sale
+// CodeReservationNotActive, CodeTooLateToCancel, CodePaymentInProgress for a part of a sale
 // that is just being captured, CodeInvalid for lines before the sale or in REVIEW and for
 // a part after PartsMax of them, and those of Return.
 func CancelReservation(r Reservation, h Hold, wish Cancellation, origin Origin, now time.Time) (Change, error) {
@@ -158,7 +158,7 @@ func takeBack(grants []Grant, h, left Hold) ([]Movement, []Grant) {
 
 // Deliver records what an external system made of the delivery of r, whose sold hold is h.
 // A failed delivery takes the sale back. Saying the same again returns an empty Change.
-// It returns CodeReservationEnded for a reservation that waits for no delivery.
+// It returns CodeReservationNotActive for a reservation that waits for no delivery.
 func Deliver(r Reservation, h Hold, delivered bool, origin Origin, now time.Time) (Change, error) {
 	switch {
 	case delivered && !r.DeliveredAt.IsZero(), !delivered && r.Reason == ReasonDeliveryFailed:

@@ -61,7 +61,7 @@ func TestP8_CancelAfterTheSale(t *testing.T) {
 		}
 		other := ledger.Cancellation{Reason: ledger.ReasonOperatorCanceled}
 		again, err := ledger.CancelReservation(next, back, other, originOf("again"), noon)
-		refusedWith(t, "for another reason", again, err, ledger.CodeReservationEnded)
+		refusedWith(t, "for another reason", again, err, ledger.CodeReservationNotActive)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestCancelTakesGrantsBack(t *testing.T) {
 func TestDeliver(t *testing.T) {
 	hold, r := bought(t, ledger.ReservationCaptured)
 	change, err := ledger.Deliver(r, hold, true, originOf("delivered"), noon)
-	refusedWith(t, "what nobody delivers", change, err, ledger.CodeReservationEnded)
+	refusedWith(t, "what nobody delivers", change, err, ledger.CodeReservationNotActive)
 	hold.Terms.Delivery = ledger.DeliveryEvent
 	_, next := mustReserve(t)(ledger.Deliver(r, hold, true, originOf("delivered"), noon))
 	if next.DeliveredAt != noon || next.LookAt != noon || next.Status != ledger.ReservationCaptured {
@@ -168,7 +168,7 @@ func TestDeliver(t *testing.T) {
 		t.Errorf("the second time writes %+v, error %v", again, err)
 	}
 	change, err = ledger.Deliver(next, hold, false, originOf("failed after all"), noon)
-	refusedWith(t, "a failure of what was delivered", change, err, ledger.CodeReservationEnded)
+	refusedWith(t, "a failure of what was delivered", change, err, ledger.CodeReservationNotActive)
 
 	hold.Lines[0].CancelUntil = noon.Add(-time.Hour)
 	back, failed := mustReserve(t)(ledger.Deliver(r, hold, false, originOf("failed"), noon))
@@ -180,7 +180,7 @@ func TestDeliver(t *testing.T) {
 	}
 	_, pending := started(t)
 	change, err = ledger.Deliver(pending, hold, true, originOf("early"), noon)
-	refusedWith(t, "before it is paid", change, err, ledger.CodeReservationEnded)
+	refusedWith(t, "before it is paid", change, err, ledger.CodeReservationNotActive)
 }
 
 // Case F5: the largest hold that credits other slots can still be cancelled after its

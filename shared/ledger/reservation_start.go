@@ -29,7 +29,7 @@ func StartReservation(id ReservationID, h Hold, origin Origin, now time.Time) (C
 // StartNextAttempt lets the buyer of a hold that is kept try again. The attempt before is
 // closed already (its State is voided), or is closed in this Change, because the
 // provider has just confirmed that it can't succeed any more: voided says which.
-// It returns CodeHoldNotActive for a hold that has ended (case B6), CodeReservationEnded
+// It returns CodeHoldNotActive for a hold that has ended (case B6), CodeReservationNotActive
 // for a reservation that takes no payment, CodeInvalid after AttemptsMax attempts, and
 // the errors of StartAttempt.
 func StartNextAttempt(r Reservation, h Hold, voided AttemptNumber, origin Origin, now time.Time) (Change, error) {
@@ -77,5 +77,5 @@ func PaymentCreated(r Reservation, n AttemptNumber, id PaymentID, origin Origin,
 
 // ReservationNotActive is the refusal of a step that the reservation's status has not.
 func ReservationNotActive(r Reservation) *Error {
-	return errorf(CodeReservationEnded, "the reservation is %s; nothing of this kind can be done with it", r.Status)
+	return errorf(CodeReservationNotActive, "the reservation is %s; nothing of this kind can be done with it", r.Status)
 }

@@ -94,7 +94,7 @@ func TestStartNextAttempt(t *testing.T) {
 	authorized := voided.Clone()
 	authorized.Status = ledger.ReservationAuthorized
 	change, err = ledger.StartNextAttempt(authorized, closed, 0, originOf("next"), noon)
-	refusedWith(t, "after the money is there", change, err, ledger.CodeReservationEnded)
+	refusedWith(t, "after the money is there", change, err, ledger.CodeReservationNotActive)
 	for n := len(voided.Attempts); n < ledger.AttemptsMax; n++ {
 		voided.Attempts = append(voided.Attempts, ledger.Attempt{Number: ledger.AttemptNumber(n + 1), State: ledger.AttemptVoided})
 	}

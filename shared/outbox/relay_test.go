@@ -83,7 +83,7 @@ func TestCaseG14_NothingOvertakesAFailedRecord(t *testing.T) {
 	for version := range 10 {
 		list = append(list, event("hold_1", version+1))
 	}
-	throttles := outbox.AttemptsMax
+	throttles := outbox.TriesMax
 	w.bus.Refuse(func(e types.PutEventsRequestEntry) string {
 		if throttles > 0 && strings.Contains(aws.ToString(e.Detail), `"event_id":"event_hold_1_4"`) {
 			throttles--
@@ -201,7 +201,7 @@ func TestABusThatIsDown(t *testing.T) {
 		t.Errorf("handed back %v", failed)
 	}
 	sleeps := w.clock.Sleeps()
-	if calls != outbox.AttemptsMax || len(sleeps) != outbox.AttemptsMax-1 || len(w.marker.marked) > 0 {
+	if calls != outbox.TriesMax || len(sleeps) != outbox.TriesMax-1 || len(w.marker.marked) > 0 {
 		t.Errorf("%d calls, pauses %v, marked %v", calls, sleeps, w.marker.marked)
 	}
 	for i, pause := range sleeps {
@@ -402,7 +402,7 @@ func TestADoubtfulAnswerIsNoSuccess(t *testing.T) {
 			if failed := mustHandle(context.Background(), t, w.relay(ports), w.batch(distinct(2)...)); !slices.Equal(failed, []string{"101"}) {
 				t.Errorf("handed back %v", failed)
 			}
-			if len(w.marker.marked) > 0 || calls != outbox.AttemptsMax {
+			if len(w.marker.marked) > 0 || calls != outbox.TriesMax {
 				t.Errorf("marked %v after %d calls", w.marker.marked, calls)
 			}
 		})

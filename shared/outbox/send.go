@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// AttemptsMax bounds how often an entry is sent in one run. A longer outage is for
+	// TriesMax bounds how often an entry is sent in one run. A longer outage is for
 	// the stream's own retries, which the topology bounds by the record's age.
-	AttemptsMax = 5
+	TriesMax = 5
 	// pauseUnit is the bound of the random pause before the second attempt; it doubles
 	// with every further one, up to pauseMax.
 	pauseUnit = 100 * time.Millisecond
@@ -59,7 +59,7 @@ func (d *delivery) persist(ctx context.Context, n int, once func(ctx context.Con
 	for i := range open {
 		open[i] = i
 	}
-	for attempt := range AttemptsMax {
+	for attempt := range TriesMax {
 		if len(open) == 0 || attempt > 0 && (d.late(ctx) || d.pause(ctx, attempt) != nil) {
 			break
 		}

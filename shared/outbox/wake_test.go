@@ -168,7 +168,7 @@ func TestAQueueThatIsDownFailsItsRecords(t *testing.T) {
 	if want := []ledger.EventID{list[0].ID, list[2].ID}; !slices.Equal(w.delivered(), want) || !slices.Equal(w.marker.marked, want) {
 		t.Errorf("published %v, marked %v", w.delivered(), w.marker.marked)
 	}
-	if got := w.reported(); got["failed"] != 1 || got["published"] != 2 || got["set_aside"] != 0 || calls != outbox.AttemptsMax || len(w.clock.Sleeps()) != outbox.AttemptsMax-1 {
+	if got := w.reported(); got["failed"] != 1 || got["published"] != 2 || got["set_aside"] != 0 || calls != outbox.TriesMax || len(w.clock.Sleeps()) != outbox.TriesMax-1 {
 		t.Errorf("reported %v after %d calls, pauses %v", got, calls, w.clock.Sleeps())
 	}
 	w.queue.Down(false)
@@ -218,7 +218,7 @@ func TestADoubtfulAnswerOfTheQueueIsNoSuccess(t *testing.T) {
 	}
 	w = newWorld(t)
 	w.queue.Silent(true)
-	if failed := mustHandle(context.Background(), t, w.relay(w.ports()), w.batch(e)); !slices.Equal(failed, []string{"101"}) || len(w.marker.marked) > 0 || w.queue.Calls() != outbox.AttemptsMax {
+	if failed := mustHandle(context.Background(), t, w.relay(w.ports()), w.batch(e)); !slices.Equal(failed, []string{"101"}) || len(w.marker.marked) > 0 || w.queue.Calls() != outbox.TriesMax {
 		t.Errorf("silent: handed back %v, marked %v after %d calls", failed, w.marker.marked, w.queue.Calls())
 	}
 }

@@ -142,7 +142,7 @@ func (w *world) judgePaidRefusal(r *request, t *try, a answer) bool {
 		return book != nil && string(book.now.Owner) != r.subject
 	case ledger.CodePaymentInProgress:
 		return w.inProgress(r, t, hold, ever)
-	case ledger.CodeReservationEnded:
+	case ledger.CodeReservationNotActive:
 		return ever(func(v ledger.Reservation) bool { return w.takesNot(r, v) })
 	case ledger.CodeKeyInProgress:
 		return w.keyInProgress(r, t)
