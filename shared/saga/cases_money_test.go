@@ -302,7 +302,7 @@ func TestP8_AStayIsReturnedInParts(t *testing.T) {
 	if !slices.Equal(amounts, []int64{90_00, 80_00, 120_00}) {
 		t.Errorf("the bank gave back %v", amounts)
 	}
-	w.wantCode(w.cancel(id, night(3)), ledger.CodeReservationEnded)
+	w.wantCode(w.cancel(id, night(3)), ledger.CodeReservationNotActive)
 }
 
 // P8: two nights that are returned before anything of it is refunded are two refunds, each

@@ -7,11 +7,12 @@ import (
 	"holdfast/shared/payment"
 )
 
-// lastAsk asks once more about an attempt that keeps no money, when what has ended is
-// looked at for the last time, and reports whether that is over.
+// lastAsk asks once more about an attempt that keeps no money, when what has ended, or
+// waits for somebody outside, is looked at, and reports whether that is over.
 func (d decider) lastAsk(a ledger.Attempt) (Decision, bool) {
 	r := d.Reservation
-	if !r.Status.Ended() || a.Payment == "" || r.LookAt.IsZero() || r.LookAt.After(d.Now) {
+	waits := r.Status == ledger.ReservationCaptured || r.Status == ledger.ReservationRefundRequired
+	if (!r.Status.Ended() && !waits) || a.Payment == "" || r.LookAt.IsZero() || r.LookAt.After(d.Now) {
 		return Decision{}, true
 	}
 	_, first, known := d.known(a)
@@ -48,6 +49,16 @@ func (d decider) ended() Decision {
 		return refunds
 	}
 	return Decision{LookAt: d.laterLook()}
+}
+
+// seldom is when what waits for somebody outside is looked at again. It is sooner where an
+// attempt was closed before: the news that its payment succeeded after all may be lost,
+// and nobody would ask until the wait is over.
+func (d decider) seldom() time.Time {
+	if len(d.Reservation.Attempts) > 1 {
+		return d.Now.Add(LastLookAfter)
+	}
+	return d.Now.Add(LookSeldom)
 }
 
 // laterLook is when what has ended is looked at for the last time: LastLookAfter its last

@@ -51,7 +51,7 @@ func (d decider) settleRefund(a ledger.Attempt, s Sighting, next ledger.Reservat
 	case refund.State == ledger.RefundFailed && (next.Status == ledger.ReservationCompensating || next.Status == ledger.ReservationCanceled), s.Refused == EffectRefund && refund.State == ledger.RefundOwed:
 		return d.refundFailed(next, i)
 	case refund.State == ledger.RefundFailed:
-		return Decision{LookAt: d.Now.Add(LookSeldom)}
+		return Decision{LookAt: d.seldom()}
 	}
 	return Decision{Effect: Effect{Kind: EffectRefund, Attempt: a, AmountMinor: refund.AmountMinor, Refund: refund.Number}}
 }

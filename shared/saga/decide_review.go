@@ -7,7 +7,7 @@ import (
 // needPerson: the provider answers and does not do it.
 func (d decider) needPerson() Decision {
 	next := d.Reservation.Clone()
-	next.Status, next.LookAt = ledger.ReservationRefundRequired, d.Now.Add(LookSeldom)
+	next.Status, next.LookAt = ledger.ReservationRefundRequired, d.seldom()
 	return Decision{Change: d.step(next, ledger.EventReservationRefundRequired)}
 }
 
@@ -27,7 +27,7 @@ func (d decider) refundRequired() Decision {
 	if done {
 		return d.compensated()
 	}
-	return Decision{LookAt: d.Now.Add(LookSeldom)}
+	return Decision{LookAt: d.seldom()}
 }
 
 // review keeps no unwanted money, and keeps the units no longer than others may.

@@ -164,7 +164,7 @@ func (d decider) captured() Decision {
 		return owed
 	}
 	if d.Sold.Terms.Delivery == ledger.DeliveryEvent && d.Reservation.DeliveredAt.IsZero() {
-		return Decision{LookAt: d.Now.Add(LookSeldom)}
+		return Decision{LookAt: d.seldom()}
 	}
 	granted := grantedSlots(d.Sold)
 	if len(granted) > 0 && d.Stock == nil {

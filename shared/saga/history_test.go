@@ -209,7 +209,7 @@ func (h *history) startAttempt(sameKey bool) {
 	_, _, err := h.payments.Start(h.t.Context(), commands.Request{
 		Actor: "owner", Owner: "U-1", Key: ledger.IdempotencyKey(fmt.Sprintf("key-%d", h.keys)), Fingerprint: "start",
 	}, h.held, renderNothing)
-	h.allow(err, ledger.CodeHoldNotActive, ledger.CodePaymentInProgress, ledger.CodeReservationEnded,
+	h.allow(err, ledger.CodeHoldNotActive, ledger.CodePaymentInProgress, ledger.CodeReservationNotActive,
 		ledger.CodePaymentUnavailable, ledger.CodeKeyInProgress, ledger.CodeInvalid, ledger.CodeOutcomeUnknown)
 	h.id = h.storedHold(h.held).Reservation
 }
@@ -252,7 +252,7 @@ func (h *history) cancel(by commands.CancelBy, lines ...ledger.ReturnLine) {
 		return
 	}
 	_, err := h.commands.CancelReservation(h.t.Context(), commands.Request{Actor: "owner", Owner: "U-1"}, h.id, lines, by, renderNothing)
-	h.allow(err, ledger.CodeReservationEnded, ledger.CodePaymentInProgress, ledger.CodeAlreadyUsed, ledger.CodeReturnOverSale,
+	h.allow(err, ledger.CodeReservationNotActive, ledger.CodePaymentInProgress, ledger.CodeAlreadyUsed, ledger.CodeReturnOverSale,
 		ledger.CodeInvalid, ledger.CodeHoldNotActive, ledger.CodeOutcomeUnknown)
 }
 
@@ -269,7 +269,7 @@ func (h *history) courier(delivered bool) {
 		return
 	}
 	_, err := h.commands.DeliverReservation(h.t.Context(), commands.Request{Actor: "courier"}, h.id, delivered, renderNothing)
-	h.allow(err, ledger.CodeReservationEnded, ledger.CodeHoldNotActive, ledger.CodeOutcomeUnknown, ledger.CodeAlreadyUsed)
+	h.allow(err, ledger.CodeReservationNotActive, ledger.CodeHoldNotActive, ledger.CodeOutcomeUnknown, ledger.CodeAlreadyUsed)
 }
 
 // rival is another buyer, who takes what is free and gives it back at random.
