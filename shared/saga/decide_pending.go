@@ -25,6 +25,10 @@ func (d decider) pending() Decision {
 	switch {
 	case holdsMoney(p) && !d.matches(attempt, p):
 		return d.mismatch(attempt, p)
+	case holdsMoney(p) && d.Hold.Status == ledger.StatusCanceled:
+		// The owner has given the hold up, which is allowed only when no attempt is open: the
+		// provider has broken its word, and the money buys nothing.
+		return d.compensate(ledger.ReasonHoldCanceled)
 	case holdsMoney(p):
 		return d.authorize(attempt, p)
 	case p.Status == payment.StatusVoided:

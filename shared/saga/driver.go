@@ -210,6 +210,12 @@ func (w *drive) perform(ctx context.Context, e Effect) error {
 	var failure *payment.Error
 	switch {
 	case err == nil:
+		if e.Kind == EffectRefund {
+			// The provider's sum may lag behind its own answer. Taken as it is, the refund
+			// would count as one that has failed since.
+			given := w.reservation.RefundedMinor(e.Attempt.Number, ledger.RefundDone) + e.AmountMinor
+			seen.RefundedMinor = max(seen.RefundedMinor, given)
+		}
 		w.sightings[e.Attempt.Number] = Sighting{Seen: true, Payment: seen, Refused: before.Refused, Refunded: e.Refund}
 	case !errors.As(err, &failure) || failure.Kind == payment.KindUnreachable:
 		w.sightings[e.Attempt.Number] = Sighting{Unreachable: true}

@@ -64,11 +64,16 @@ func newWorldOn(t testing.TB, store saga.Store) *world {
 	}
 	w.commands = commands.New(store, clock, systemtest.NewRandom(1))
 	w.payments = commands.NewPayments(w.commands, w.provider)
-	w.driver = saga.NewDriver(saga.Ports{
-		Store: store, Provider: w.provider, Clock: clock, Random: systemtest.NewRandom(2),
+	w.driver = w.driverOf(w.provider)
+	return w
+}
+
+// driverOf is the world's driver, with another provider.
+func (w *world) driverOf(provider payment.Provider) *saga.Driver {
+	return saga.NewDriver(saga.Ports{
+		Store: w.store, Provider: provider, Clock: w.clock, Random: systemtest.NewRandom(2),
 		Metrics: w.metrics, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
-	return w
 }
 
 func (w *world) must(err error) {
