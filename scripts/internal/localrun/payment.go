@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"time"
 
 	"holdfast/shared/payment"
 	"holdfast/shared/payment/stripetest"
@@ -20,11 +22,14 @@ const webhookPath = "/v1/webhooks/stripe"
 const (
 	keyPrefix           = "sk_test_"
 	webhookSecretPrefix = "whsec_"
+	// nameBase writes a number in digits and letters.
+	nameBase = 36
 )
 
 // startPayments starts the payment provider, and puts the keys under which it knows us
 // into the payment secret, where the functions read them. Unless the options say otherwise,
-// each run has keys of its own.
+// each run has keys of its own. The provider begins without a payment, and the table may
+// have those of earlier runs: its ids are the run's own, so that none is taken for another.
 func (s *System) startPayments(ctx context.Context) error {
 	keys := s.options.PaymentKeys
 	if keys.API.Empty() {
@@ -38,14 +43,14 @@ func (s *System) startPayments(ctx context.Context) error {
 	}
 	started, err := stripetest.Start(stripetest.Options{
 		APIKey: keys.API, WebhookURL: s.BaseURL + webhookPath,
-		WebhookSecrets: keys.Webhook[:1], Automatic: true, Clock: system.RealClock{},
+		WebhookSecrets: keys.Webhook[:1], Automatic: true, Run: runName(system.RealClock{}.Now()), Clock: system.RealClock{},
 	})
 	if err != nil {
 		return fmt.Errorf("start the payment provider: %w", err)
 	}
 	s.Payments = started
 	s.onClose(started.Close)
-	s.tell("a payment provider that speaks Stripe's API is running on %s", started.URL())
+	s.tell("a payment provider that speaks Stripe's API, and knows no payment of an earlier run, is running on %s", started.URL())
 	return nil
 }
 
@@ -60,6 +65,12 @@ func (s *System) putPaymentSecret(ctx context.Context, keys PaymentKeys) error {
 		return fmt.Errorf("write the payment secret: %w", err)
 	}
 	return s.cloud.PutSecret(ctx, string(topology.ResourcePaymentSecret), string(value))
+}
+
+// runName is another one for each run of a folder, which one run at a time may use. It ends
+// with a letter, so that what is counted after it stays apart.
+func runName(startedAt time.Time) string {
+	return strconv.FormatInt(startedAt.UnixMilli(), nameBase) + "x"
 }
 
 func randomText(prefix string) string {

@@ -92,6 +92,7 @@ type Bank struct {
 	saved     map[payment.Key]saved
 	events    []Event
 	made      map[string]int // how many ids of each kind were given
+	run       string         // is in every id
 }
 
 type reference struct {
@@ -117,9 +118,17 @@ func NewBank(now func() time.Time) *Bank {
 // second is the bank's time: whole seconds in UTC, as Stripe tells times.
 func (b *Bank) second() time.Time { return b.now().UTC().Truncate(time.Second) }
 
+// SetRun puts run into every id that the bank gives from now on. A bank forgets everything
+// at its end, but its ids may be kept, and a real provider never gives one twice.
+func (b *Bank) SetRun(run string) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	b.run = run
+}
+
 func (b *Bank) newID(kind string) string {
 	b.made[kind]++
-	return fmt.Sprintf("%s_%08d", kind, b.made[kind])
+	return fmt.Sprintf("%s_%s%08d", kind, b.run, b.made[kind])
 }
 
 // once carries a call out once per key. What a call answers is saved, refusals included,

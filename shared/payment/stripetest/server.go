@@ -43,7 +43,10 @@ type Options struct {
 	// Automatic delivers webhooks as soon as they are there, in order, each several times
 	// if it is not taken. Without it they wait for Deliver.
 	Automatic bool
-	Clock     system.Clock
+	// Run is in every id that the server gives. It must be another one for each server whose
+	// ids are kept together with those of an earlier one; else it may be empty.
+	Run   string
+	Clock system.Clock
 }
 
 // Request is a request that the server got from a client of the API.
@@ -91,6 +94,7 @@ func Start(o Options) (*Server, error) {
 		bank: paymenttest.NewBank(o.Clock.Now), clock: o.Clock, key: o.APIKey, listener: listener,
 		served: make(chan struct{}), saved: map[payment.Key]ErrorAnswer{},
 	}
+	s.bank.SetRun(o.Run)
 	s.ending, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{Handler: s.routes(), ReadHeaderTimeout: readHeaderFor}
 	s.sender = newSender(o)

@@ -125,6 +125,21 @@ func wantTypes(t *testing.T, got []string, want ...string) {
 	}
 }
 
+// A server forgets its payments, and its client does not. No id of an earlier one comes again.
+func TestIDsAreOfTheirRun(t *testing.T) {
+	given := map[string]bool{}
+	for _, run := range []string{"", "a", "b"} {
+		s := mustStart(t, stripetest.Options{Run: run})
+		p := mustCreate(t, s, 1)
+		for _, id := range []string{string(p.ID), string(s.Queue()[0].Event.ID), p.Secret.Reveal()} {
+			if given[id] {
+				t.Errorf("the run %q gives %s again", run, id)
+			}
+			given[id] = true
+		}
+	}
+}
+
 func TestWebhooksWaitUntilTheyAreDelivered(t *testing.T) {
 	clock := systemtest.NewClock(start)
 	s := mustStart(t, stripetest.Options{Clock: clock})
