@@ -402,3 +402,53 @@ func TestRefusedCaptureTakesTheSaleBack(t *testing.T) {
 	w.wantMoney(id, "USD", 0, 0)
 	w.checkBooks()
 }
+
+// A refund that a person gives by hand is counted for the one that had failed, and not for
+// another that is just owed and smaller.
+func TestAHandMadeRefundIsOfWhatItWasGivenFor(t *testing.T) {
+	w := newWorld(t)
+	w.slot("A", 3, nil)
+	_, id := w.buy("U-1", ledger.Quote{Slot: "A", Quantity: 3, UnitAmount: 1000})
+	w.bank.SetDefaultScript(paymenttest.Script{RefundRefused: true})
+	w.must(w.cancel(id, ledger.ReturnLine{Slot: "A", Quantity: 2}))
+	w.drive(id, nil)
+	w.refundByHand(id, 2000)
+	w.must(w.cancel(id))
+	w.drive(id, nil)
+	w.settle(id)
+	w.wantReservation(id, ledger.ReservationRefunded, ledger.ReasonOwnerCanceled)
+	w.wantMoney(id, "USD", 3000, 3000)
+	for _, r := range w.reservation(id).Refunds {
+		if r.State != ledger.RefundDone {
+			t.Errorf("refund %+v", r)
+		}
+	}
+	w.checkBooks()
+}
+
+// A provider that knows nothing of a payment which it had authorized: the sale waits for
+// its money, one alarm calls a person, and the payment is asked about all the same.
+func TestASaleWhosePaymentIsNotFoundCallsAPerson(t *testing.T) {
+	w := newWorld(t)
+	w.slot("A", 1, nil)
+	id, secret := w.start("U-1", w.hold("U-1", one("A")), "key")
+	w.pay(secret)
+	lost := false
+	w.provider.Before = func(_ context.Context, c paymenttest.Call) error {
+		if lost = lost || c.Method == paymenttest.MethodCapture; lost {
+			return &payment.Error{Kind: payment.KindNotFound, Code: "resource_missing"}
+		}
+		return nil
+	}
+	w.drive(id, nil)
+	w.minutes(3 * saga.TriesMax)
+	w.wantReservation(id, ledger.ReservationConfirmed, "")
+	if n := w.metrics.of[telemetry.MetricReservationsReview]; n != 1 {
+		t.Errorf("the alarm's metric counts %d", n)
+	}
+	w.provider.Before = nil
+	w.minutes(2)
+	w.wantReservation(id, ledger.ReservationCompleted, "")
+	w.wantMoney(id, "USD", 1000, 0)
+	w.checkBooks()
+}

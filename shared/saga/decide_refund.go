@@ -36,10 +36,7 @@ func (d decider) settleRefund(a ledger.Attempt, s Sighting, next ledger.Reservat
 	if short := given - s.Payment.RefundedMinor; short > 0 {
 		return d.refundFailed(next, failedAfterwards(next.Refunds, a.Number, short))
 	}
-	i := firstRefund(next.Refunds, a.Number, ledger.RefundOwed)
-	if i < 0 {
-		i = firstRefund(next.Refunds, a.Number, ledger.RefundFailed)
-	}
+	i := nextRefund(next.Refunds, a.Number, s.Payment.RefundedMinor-given)
 	if i < 0 {
 		return Decision{}
 	}
@@ -69,8 +66,22 @@ func (d decider) refundFailed(next ledger.Reservation, i int) Decision {
 	return Decision{Change: d.step(next, ledger.EventReservationRefundRequired)}
 }
 
-func firstRefund(refunds []ledger.Refund, n ledger.AttemptNumber, state ledger.RefundState) int {
-	return slices.IndexFunc(refunds, func(r ledger.Refund) bool { return r.Attempt == n && r.State == state })
+// nextRefund is the refund to be settled next, or -1: one of exactly the amount that was
+// given and is in no record yet, because a person may have given what had failed; else the
+// first that is owed, and after those the first that has failed.
+func nextRefund(refunds []ledger.Refund, n ledger.AttemptNumber, surplus int64) int {
+	open := []ledger.RefundState{ledger.RefundOwed, ledger.RefundFailed}
+	for _, exact := range []bool{true, false} {
+		for _, state := range open {
+			i := slices.IndexFunc(refunds, func(r ledger.Refund) bool {
+				return r.Attempt == n && r.State == state && (!exact || r.AmountMinor == surplus)
+			})
+			if i >= 0 {
+				return i
+			}
+		}
+	}
+	return -1
 }
 
 // failedAfterwards is the refund that was done and is not any more, when short is missing:

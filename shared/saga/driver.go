@@ -319,6 +319,12 @@ func (w *drive) postpone(ctx context.Context, decision Decision) error {
 			lookAt = again
 		}
 	}
+	if decision.Answered && tries == TriesMax {
+		// It is asked again all the same, but somebody should look why.
+		w.ports.Logger.ErrorContext(ctx, "the payment provider keeps refusing what a reservation needs",
+			slog.String(telemetry.KeyReservationID, string(w.id)), slog.String("status", string(w.reservation.Status)))
+		w.count(ctx, telemetry.MetricReservationsReview)
+	}
 	if lookAt.Equal(w.reservation.LookAt) && tries == w.reservation.Tries {
 		return nil
 	}
@@ -335,12 +341,15 @@ func (w *drive) report(ctx context.Context, decision Decision) {
 		slog.String(telemetry.KeyReservationID, string(w.id)), slog.String("from", string(write.From)),
 		slog.String("to", string(write.Next.Status)), slog.String("reason", string(write.Next.Reason)),
 		slog.String("provider_says", string(decision.Cell.Row)), slog.String("hold_is", string(decision.Cell.Column)))
-	count, counted := countOf(decision.Change.Events)
-	if !counted {
-		return
+	if count, counted := countOf(decision.Change.Events); counted {
+		w.count(ctx, count)
 	}
-	if err := w.ports.Metrics.Emit(telemetry.Properties{telemetry.KeyReservationID: string(w.id)}, telemetry.Count(count, 1)); err != nil {
-		w.ports.Logger.ErrorContext(ctx, "a step could not be counted", slog.Any("error", err))
+}
+
+// count counts one reservation. That it can't changes nothing for the reservation.
+func (w *drive) count(ctx context.Context, metric telemetry.MetricName) {
+	if err := w.ports.Metrics.Emit(telemetry.Properties{telemetry.KeyReservationID: string(w.id)}, telemetry.Count(metric, 1)); err != nil {
+		w.ports.Logger.ErrorContext(ctx, "a reservation could not be counted", slog.Any("error", err))
 	}
 }
 

@@ -102,7 +102,7 @@ func Metrics() []Metric {
 		{MetricOutboxSetAside, UnitCount, "Events that no retry can publish: unreadable, too large, or refused for good. Each stays in the unpublished index for a person to look at."},
 		{MetricOutboxTruncated, UnitCount, "Batches whose time ended before all was published; the rest comes again."},
 		{MetricOutboxLagSecondsMax, UnitSeconds, "The longest time from an event's transition to its publication, in one batch."},
-		{MetricReservationsReview, UnitCount, "Reservations that a person must decide on: a payment that is not what was asked for, a late one under the policy review, or a delivery that can't be made."},
+		{MetricReservationsReview, UnitCount, "Reservations that a person must decide on: a payment that is not what was asked for, a late one under the policy review, a delivery that can't be made, or a provider that keeps refusing what is asked."},
 		{MetricReservationsRefundRequired, UnitCount, "Reservations whose money the provider will not give back by itself: a person must."},
 		{MetricReservationsCompensating, UnitCount, "Reservations whose money began to be voided or refunded."},
 		{MetricAPIInternalFaults, UnitCount, "Requests that ended in a fault of ours, which the caller was told as the code internal. Left out when there was none."},

@@ -183,11 +183,11 @@ func (p *Provider) Refund(ctx context.Context, key payment.Key, id ledger.Paymen
 	defer cancel()
 	before, err := p.lookUp(ctx, id)
 	if err != nil {
-		return payment.Payment{}, err
+		return payment.Payment{}, notRefused(err)
 	}
 	made, err := p.refundOf(ctx, key, id)
 	if err != nil {
-		return payment.Payment{}, err
+		return payment.Payment{}, notRefused(err)
 	}
 	if made == nil {
 		params := &stripe.RefundCreateParams{
@@ -204,7 +204,18 @@ func (p *Provider) Refund(ctx context.Context, key payment.Key, id ledger.Paymen
 	if made.Status == stripe.RefundStatusFailed || made.Status == stripe.RefundStatusCanceled {
 		return payment.Payment{}, &payment.Error{Kind: payment.KindRefused, Code: payment.CodeRefundFailed, Cause: errRefundFailed}
 	}
-	return p.lookUp(ctx, id)
+	after, err := p.lookUp(ctx, id)
+	return after, notRefused(err)
+}
+
+// notRefused is err, unless it says that a look was refused: that says nothing about the
+// refund that the look was for, which must not count as refused for good.
+func notRefused(err error) error {
+	var failure *payment.Error
+	if errors.As(err, &failure) && failure.Kind == payment.KindRefused {
+		return &payment.Error{Kind: payment.KindUnreachable, Code: failure.Code, Cause: failure.Cause}
+	}
+	return err
 }
 
 // refundOf finds the refund that carries the key; nil if there is none.

@@ -366,6 +366,23 @@ func TestRefundWhoseLookUpFailsIsFoundAgain(t *testing.T) {
 	}
 }
 
+// A look-up that is refused says nothing about the refund that it was for: the refund must
+// not count as one that Stripe will never give.
+func TestRefundWhoseLookUpIsRefusedIsNotRefused(t *testing.T) {
+	w := mustWorld(t)
+	p := w.mustCreate(t, 1, usd(1000))
+	w.mustPay(t, p)
+	if _, err := w.provider.Capture(context.Background(), payment.CaptureKey(reservation, 1), p.ID, 1000); err != nil {
+		t.Fatal(err)
+	}
+	w.server.AddFault(stripetest.Fault{
+		Method: paymenttest.MethodLookUp, Calls: 1, Outcome: stripetest.ErrorInstead,
+		Error: stripetest.ErrorAnswer{HTTPStatus: http.StatusBadRequest, Type: "invalid_request_error", Code: "parameter_unknown"},
+	})
+	_, err := w.provider.Refund(context.Background(), payment.RefundKey(reservation, 1, 1), p.ID, 1000)
+	wantKind(t, err, payment.KindUnreachable, "parameter_unknown")
+}
+
 // Stripe saves errors under their key, so the repeated call must get past them.
 func TestSavedErrorDoesNotStopACaptureOrVoid(t *testing.T) {
 	w := mustWorld(t)
