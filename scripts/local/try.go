@@ -15,10 +15,11 @@ import (
 const tryText = `
 Try it in another terminal, in the same folder.
 
-First an address and three tokens: of a buyer, of the shop that gets paid, of an operator:
+First two addresses, of the API and of the payment provider, and two tokens, of a buyer and
+of an operator:
   URL={url}
+  PROVIDER={provider}
   BUYER=$(go run ./scripts/local token{data} -sub U-17 -scope holds)
-  SHOP=$(go run ./scripts/local token{data} -sub shop -scope confirm)
   OPS=$(go run ./scripts/local token{data} -sub olga -scope operate -group {group})
 
 What is left of flight {resource}:
@@ -29,8 +30,15 @@ Hold two seats, for ten minutes:
     -H 'Content-Type: application/json' -d '{"slot_ids":["{slot}"],"quantity":2,"quoted_price":{price}}' \
     | tee /dev/stderr | sed 's/.*"hold_id":"\([^"]*\)".*/\1/'); echo
 
-Sell them:
-  curl -s -X POST "$URL/v1/holds/$HOLD/confirm" -H "Authorization: Bearer $SHOP" -H "Idempotency-Key: confirm-$RANDOM$RANDOM"; echo
+Begin to pay for them:
+  RESERVATION=$(curl -s -X POST "$URL/v1/holds/$HOLD/payment" -H "Authorization: Bearer $BUYER" \
+    -H "Idempotency-Key: pay-$RANDOM$RANDOM" | tee /dev/stderr | sed 's/.*"reservation_id":"\([^"]*\)".*/\1/'); echo
+
+Be the buyer's bank (try decline or require-action, too):
+  curl -s -X POST "$PROVIDER/_test/payments/$RESERVATION/pay"; echo
+
+What has become of the seats and of the money:
+  curl -s "$URL/v1/reservations/$RESERVATION" -H "Authorization: Bearer $BUYER"; echo
 
 The exact numbers of the slot:
   curl -s "$URL/v1/slots/{slot}" -H "Authorization: Bearer $OPS"; echo
@@ -46,6 +54,7 @@ func printWhatToTry(out io.Writer, system *localrun.System, dataFlag string, fli
 	}
 	fmt.Fprint(out, strings.NewReplacer(
 		"{url}", system.BaseURL,
+		"{provider}", system.Payments.URL(),
 		"{data}", dataFlag,
 		"{group}", localrun.OperatorGroup,
 		"{type}", string(flight.ResourceType),

@@ -32,7 +32,8 @@ type Options struct {
 	DataFolder string
 	// Fresh removes the table first. The signing key stays, so tokens stay valid.
 	Fresh bool
-	// Port is the gateway's port on 127.0.0.1; 0 means any free one.
+	// Port is the gateway's port on 127.0.0.1, and the payment provider's is the next one; 0
+	// means any free ones.
 	Port int
 	// SweepEvery is how often the schedules start their functions; 0 means as deployed.
 	SweepEvery time.Duration

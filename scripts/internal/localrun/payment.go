@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net"
 	"strconv"
 	"time"
 
@@ -41,8 +42,12 @@ func (s *System) startPayments(ctx context.Context) error {
 	if err := s.putPaymentSecret(ctx, keys); err != nil {
 		return err
 	}
+	address := ""
+	if s.options.Port != 0 {
+		address = net.JoinHostPort(host, strconv.Itoa(s.options.Port+1))
+	}
 	started, err := stripetest.Start(stripetest.Options{
-		APIKey: keys.API, WebhookURL: s.BaseURL + webhookPath,
+		Address: address, APIKey: keys.API, WebhookURL: s.BaseURL + webhookPath,
 		WebhookSecrets: keys.Webhook[:1], Automatic: true, Run: runName(system.RealClock{}.Now()), Clock: system.RealClock{},
 	})
 	if err != nil {
