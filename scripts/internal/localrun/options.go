@@ -19,6 +19,11 @@ const (
 	// queueRetryAfter is short, so that nobody waits for the minutes that a failed message
 	// stays hidden on AWS, and longer than most faults that somebody injects.
 	queueRetryAfter = 2 * time.Second
+	// queueHiddenFor is how long a message stays hidden while it is worked on. It is short
+	// because the answer to a receive may be lost, and with it the messages until they are
+	// seen again: on AWS that is minutes. A slow run may meet a second one of the same
+	// message, as it may on AWS.
+	queueHiddenFor = 10 * time.Second
 	// processesMax bounds the processes of a function that reserves no concurrency. AWS
 	// starts as many as there are calls at once, one machine cannot.
 	processesMax = 8

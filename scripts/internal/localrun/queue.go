@@ -67,9 +67,11 @@ func (s *System) openQueue(function topology.Function) error {
 	if retryAfter == 0 {
 		retryAfter = queueRetryAfter
 	}
+	trigger := *function.Queue
+	trigger.VisibilityTimeout = queueHiddenFor
 	source, err := queuesource.New(queuesource.Config{
 		Queue: sqs.NewFromConfig(s.cloud.AWSConfig()), QueueURL: queue.URL, QueueARN: queue.ARN, Region: cloud.Region,
-		Trigger: *function.Queue, RetryAfter: retryAfter, Invoke: s.functions[function.Name].Invoke,
+		Trigger: trigger, RetryAfter: retryAfter, Invoke: s.functions[function.Name].Invoke,
 		Clock: system.RealClock{}, Log: s.log,
 	})
 	if err != nil {
