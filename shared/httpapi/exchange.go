@@ -64,7 +64,7 @@ func (x *exchange) send(status int, media string, body []byte) {
 		header.Set("Cache-Control", "no-store")
 	}
 	x.writer.WriteHeader(status)
-	if _, err := x.writer.Write(body); err != nil { //nolint:gosec // JSON, and sent as such
+	if _, err := x.writer.Write(body); err != nil {
 		x.causes = append(x.causes, fmt.Errorf("write the answer: %w", err))
 	}
 }
