@@ -144,14 +144,18 @@ func (d decider) askForNotice() (Decision, bool) {
 }
 
 // takeNotice records the notice with whatever is written, or alone when it changes
-// nothing. While the provider has not been asked it is kept: an event must never count as
-// done before its effect is (case D14). What a creation shows is not asked yet, because
-// one that is repeated under its key answers how the payment was at first.
+// nothing. While the provider has not said how the payment stands it is kept: an event must
+// never count as done before its effect is (case D14). What a creation shows is not asked
+// yet, because one that is repeated under its key answers how the payment was at first.
 func (d decider) takeNotice(decision Decision) Decision {
 	if d.Notice == nil || decision.Effect.Kind != "" || decision.Retry || recordsPayment(decision.Change) {
 		return decision
 	}
 	r := d.Reservation
+	if s := d.Sightings[d.Notice.Attempt]; r.Attempt(d.Notice.Attempt) != nil && !s.Seen && s.Refused != EffectCreate {
+		decision.Retry = decision.Change.Empty()
+		return decision
+	}
 	if decision.Change.Empty() {
 		next := r.Clone()
 		next.LookAt = decision.LookAt

@@ -164,6 +164,11 @@ func (d decider) captured() Decision {
 		return owed
 	}
 	if d.Sold.Terms.Delivery == ledger.DeliveryEvent && d.Reservation.DeliveredAt.IsZero() {
+		if attempt, paid := d.Reservation.Current(); paid {
+			if ask, over := d.lastAsk(attempt); !over {
+				return ask
+			}
+		}
 		return Decision{LookAt: d.seldom()}
 	}
 	granted := grantedSlots(d.Sold)

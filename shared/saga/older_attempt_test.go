@@ -1,6 +1,8 @@
 package saga_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"holdfast/shared/ledger"
@@ -39,6 +41,38 @@ func TestP8_MoneyOfAnOlderAttemptIsFoundWhileTheDeliveryIsAwaited(t *testing.T) 
 	r, book := w.reservation(id), w.bank.Book(id, "USD")
 	if r.Status != ledger.ReservationCaptured || r.OwedMinor() != 0 || book.CapturedMinor-book.RefundedMinor != r.Amount.AmountMinor {
 		t.Errorf("the reservation is %+v, the bank's book %+v", r, book)
+	}
+	w.checkBooks()
+}
+
+// Case D14: the news that a refund has failed comes while the provider does not answer, and
+// the sale waits for its delivery. The event does not count as done, and the failed refund
+// is found once the provider answers, though the news is gone.
+func TestCaseD14_NewsThatCouldNotBeLookedUpIsNotDone(t *testing.T) {
+	w := newWorld(t)
+	w.slot("A", 2, func(d *ledger.SlotDefinition) { d.Policy.Payment.Delivery = ledger.DeliveryEvent })
+	id, secret := w.start("U-1", w.hold("U-1", ledger.Quote{Slot: "A", Quantity: 2, UnitAmount: 1000}), "key")
+	w.pay(secret)
+	w.drive(id, nil)
+	w.must(w.cancel(id, ledger.ReturnLine{Slot: "A", Quantity: 1}))
+	w.drive(id, nil)
+	w.wantReservation(id, ledger.ReservationCaptured, "")
+	w.notices()
+	if _, err := w.bank.FailRefund(w.bank.Payments()[0].Refunds[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	failed := w.notices()
+	w.provider.Before = func(context.Context, paymenttest.Call) error { return errors.New("down") }
+	for _, n := range failed {
+		w.drive(id, n)
+		if _, recorded, err := w.store.Claimed(t.Context(), ledger.UniqueProviderEvent, string(n.ID)); recorded || err != nil {
+			t.Errorf("the event is done, and nobody knows how the payment stands (%v)", err)
+		}
+	}
+	w.provider.Before = nil
+	w.minutes(2)
+	if r := w.reservation(id); r.OwedMinor() != 1000 {
+		t.Errorf("the failed refund is not owed: %+v", r.Refunds)
 	}
 	w.checkBooks()
 }
