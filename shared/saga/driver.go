@@ -139,8 +139,9 @@ func (w *drive) load(ctx context.Context) error {
 	}
 	if reservation.Version != w.expected {
 		// Somebody else has moved it. What was seen of its payments may be older than that,
-		// and a step on it would take a newer one back.
+		// and a step on it would take a newer one back; the stock was read for another step.
 		clear(w.sightings)
+		w.stock, w.closed = nil, false
 	}
 	w.reservation, w.hold, w.sold, w.expected = reservation, hold, sold, reservation.Version
 	if w.notice == nil {

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"holdfast/shared/ledger"
+	"holdfast/shared/ledger/memory"
 	"holdfast/shared/payment/paymenttest"
+	"holdfast/shared/saga"
 )
 
 // What one drive has seen of a payment is older than what another one has written since.
@@ -55,4 +57,58 @@ func (w *world) startWithoutAnswer(owner ledger.OwnerID, hold ledger.HoldID) led
 	id, _ := w.start(owner, hold, "key")
 	w.provider.Before = nil
 	return id
+}
+
+// meeting is a store on which one drive meets another.
+type meeting struct {
+	saga.Store
+	// onStock runs once, right after stock was read.
+	onStock func()
+	// diesAt is the status at whose commit a drive dies; "" for none.
+	diesAt ledger.ReservationStatus
+}
+
+func (m *meeting) StockAtOneMoment(ctx context.Context, slot ledger.Slot) ([]ledger.Stock, error) {
+	stock, err := m.Store.StockAtOneMoment(ctx, slot)
+	if meet := m.onStock; meet != nil {
+		m.onStock = nil
+		meet()
+	}
+	return stock, err
+}
+
+func (m *meeting) Commit(ctx context.Context, c ledger.Change) error {
+	err := m.Store.Commit(ctx, c)
+	if err == nil && len(c.Reservations) > 0 && c.Reservations[0].Next.Status == m.diesAt {
+		m.diesAt = ""
+		return errors.New("killed")
+	}
+	return err
+}
+
+// The stock that one drive has read for a late sale is not the stock of the delivery,
+// which another drive has left to it: a delivery must not fail for stock that was not read.
+func TestStockReadForAnotherStepDecidesNothing(t *testing.T) {
+	store := &meeting{Store: memory.New()}
+	w := newWorldOn(t, store)
+	w.slot("wallet", 0, nil)
+	w.slot("A", 5, func(d *ledger.SlotDefinition) { d.Policy.GrantTo = "wallet" })
+	w.bank.SetDefaultScript(paymenttest.Script{VoidLies: true})
+	id, secret := w.start("U-1", w.hold("U-1", one("A")), "key")
+	w.minutes(14)
+	w.wantReservation(id, ledger.ReservationCanceled, ledger.ReasonExpired)
+	w.notices()
+	if _, err := w.bank.LateSuccess(secret.Reveal(), true); err != nil {
+		t.Fatal(err)
+	}
+	store.onStock = func() {
+		store.diesAt = ledger.ReservationCaptured
+		if err := w.driver.Drive(t.Context(), id, nil, "other"); err == nil {
+			t.Error("the other drive was to die")
+		}
+	}
+	w.deliver(id, w.notices()...)
+	w.wantReservation(id, ledger.ReservationCompleted, "")
+	w.wantCounters("wallet", "1/0/0/1")
+	w.checkBooks()
 }
