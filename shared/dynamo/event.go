@@ -183,7 +183,7 @@ func (s *Store) MarkPublished(ctx context.Context, e ledger.Event, at time.Time)
 	if err != nil {
 		return internal("building the published mark", err)
 	}
-	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	err = s.update(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(s.table), Key: eventKey(e).attributes(),
 		ConditionExpression: built.Condition(), UpdateExpression: built.Update(),
 		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),

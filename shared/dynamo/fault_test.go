@@ -311,3 +311,17 @@ func stockItem(slot ledger.SlotID, terms ledger.Terms, available int) map[string
 		"currency": text(string(terms.Price.Currency)), "shards": number(int64(terms.Shards)), "version": number(1),
 	}
 }
+
+// A look that is put off while a transaction moves the reservation is put off a moment
+// later, and a table that always has one ends the tries.
+func TestPostponeWaitsForARunningTransaction(t *testing.T) {
+	c := newCounterWithoutSlot(t)
+	put := func(conflicts int) error {
+		c.faults.Fail(dynamotest.UpdateItem, conflicts, dynamotest.Conflict())
+		return c.store.Postpone(t.Context(), "rsv_1", 1, c.clock.Now(), 0)
+	}
+	if err := put(2); err != nil || len(c.clock.Sleeps()) != 2 {
+		t.Errorf("after two conflicts: %v, and %d pauses", err, len(c.clock.Sleeps()))
+	}
+	wantCode(t, put(10), ledger.CodeUnavailable)
+}

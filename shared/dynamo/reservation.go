@@ -185,7 +185,7 @@ func (s *Store) Postpone(ctx context.Context, id ledger.ReservationID, version l
 	if err != nil {
 		return internal("building the next look at a reservation", err)
 	}
-	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	err = s.update(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(s.table), Key: reservationKey(id).attributes(),
 		ConditionExpression: built.Condition(), UpdateExpression: built.Update(),
 		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),

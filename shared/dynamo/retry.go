@@ -2,7 +2,11 @@ package dynamo
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 const (
@@ -48,4 +52,17 @@ func (r *retry) again(ctx context.Context, throttled bool) bool {
 		return false
 	}
 	return r.store.clock.Sleep(ctx, pause) == nil
+}
+
+// update makes a single write of one item, and again while it meets a transaction on it.
+// The SDK's own retries see to throttles, and not to that. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis.html
+func (s *Store) update(ctx context.Context, in *dynamodb.UpdateItemInput) error {
+	pace := s.newRetry()
+	for {
+		_, err := s.client.UpdateItem(ctx, in)
+		if met := (*types.TransactionConflictException)(nil); !errors.As(err, &met) || !pace.again(ctx, false) {
+			return err
+		}
+	}
 }
