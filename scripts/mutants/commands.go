@@ -93,6 +93,7 @@ func commandsAnswerMutants() []mutant {
 			name:  "any reference that is in use was ours",
 			edits: []edit{{commandsHoldEnd, "leg.Uniqueness != nil && leg.Uniqueness.Hold != e.id", "leg.Uniqueness != nil && leg.Uniqueness.Hold == e.id"}},
 			harm:  "a payment that is named for a second hold ends in a busy loop instead of a plain refusal",
+			tests: []string{"./shared/commands"},
 		},
 		{
 			name:  "definitions are cached for ever",

@@ -76,6 +76,7 @@ func dynamoConditionMutants() []mutant {
 			name:  "a reference confirms many holds",
 			edits: []edit{{dynamoUniqueness, "putLeg(record, notThere(),", `putLeg(record, notThere().Or(notThere().Not()),`}},
 			harm:  "one payment confirms two holds, and the second is given away",
+			tests: []string{"./shared/dynamo"},
 		},
 		{
 			name:  "an ended hold stays due",

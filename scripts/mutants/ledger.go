@@ -32,7 +32,8 @@ func ledgerTimeMutants() []mutant {
 				{ledgerHold, "case h.Status != StatusHeld || now.Before(h.ReleaseAt):", "case h.Status != StatusHeld || !now.After(h.ReleaseAt):"},
 				{dynamoHold, "release.GreaterThan(", "release.GreaterThanEqual("},
 			},
-			harm: "in one millisecond a hold is alive for a payment and over for the sweep",
+			harm:  "in one millisecond a hold is alive for a payment and over for the sweep",
+			tests: []string{"./shared/ledger", "./shared/dynamo"},
 		},
 		{
 			name: "expire ahead of time",
@@ -74,6 +75,7 @@ func ledgerEndMutants() []mutant {
 			name:  "forget the payment reference",
 			edits: []edit{{ledgerHold, `if reference != "" {`, `if reference == "" {`}},
 			harm:  "one payment confirms two holds, and the second is given away",
+			tests: []string{"./shared/ledger", "./shared/commands"},
 		},
 		{
 			name:  "give back twice",
