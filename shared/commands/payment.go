@@ -82,6 +82,8 @@ type start struct {
 	render  RenderReservation
 	claim   ledger.ClaimID
 	begun   ledger.ReservationID
+	// looked says that the open attempt has been looked at a second time.
+	looked bool
 }
 
 func (s *start) job() job {
@@ -136,6 +138,13 @@ func (s *start) voidCurrent(ctx context.Context, r ledger.Reservation, h ledger.
 		}
 		seen, err = s.provider.Void(ctx, payment.VoidKey(r.ID, current.Number), current.Payment)
 	}
+	if movedOn(err) && !s.looked {
+		s.looked = true
+		return 0, errTwoMoments // it has been paid or voided since it was looked at
+	}
+	if movedOn(err) {
+		return 0, nil
+	}
 	if err != nil {
 		return 0, providerUnavailable(err)
 	}
@@ -143,6 +152,13 @@ func (s *start) voidCurrent(ctx context.Context, r ledger.Reservation, h ledger.
 		return 0, nil
 	}
 	return current.Number, nil
+}
+
+// movedOn reports whether the provider answered that the payment is not as it was thought
+// to be.
+func movedOn(err error) bool {
+	var failure *payment.Error
+	return errors.As(err, &failure) && failure.Kind == payment.KindConflict
 }
 
 // known reports whether the request, or another one with its key, was taken up before.

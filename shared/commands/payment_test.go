@@ -466,3 +466,43 @@ func TestStartOfWhatCostsNothing(t *testing.T) {
 	b.wantCode(err, ledger.CodeReservationNotActive)
 	b.balanced()
 }
+
+// The first attempt is voided by another, or paid, between the look at it and the void of
+// it: the provider answers, so it is looked at again, and the buyer is not told that the
+// provider is away.
+func TestAFirstAttemptThatMovesBetweenLookAndVoid(t *testing.T) {
+	for name, test := range map[string]struct {
+		move func(b *till) error
+		code ledger.Code
+	}{
+		"voided": {func(b *till) error {
+			_, err := b.bank.Void("another key", b.bank.Payments()[0].ID)
+			return err
+		}, ""},
+		"paid and captured": {func(b *till) error {
+			p, err := b.bank.Pay(string(b.bank.Payments()[0].ID))
+			if err == nil {
+				_, err = b.bank.Capture("capture", p.ID, p.AuthorizedMinor)
+			}
+			return err
+		}, ledger.CodePaymentInProgress},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, hold := tillWithHold(t, keep)
+			b.mustStart(request("first"), hold.ID)
+			b.provider.Before = func(_ context.Context, c paymenttest.Call) error {
+				if c.Method != paymenttest.MethodVoid {
+					return nil
+				}
+				b.provider.Before = nil
+				if err := test.move(b); err != nil {
+					t.Error(err)
+				}
+				return nil
+			}
+			_, _, err := b.start(request("second"), hold.ID)
+			b.wantCode(err, test.code)
+			b.balanced()
+		})
+	}
+}
