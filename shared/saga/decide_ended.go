@@ -63,11 +63,12 @@ func (d decider) seldom() time.Time {
 
 // laterLook is when what has ended is looked at for the last time: LastLookAfter its last
 // step. Zero is for what was looked at already, or had no payment, and for a single
-// payment that bought what it was for.
+// payment that bought what it was for and of which nothing was given back: a refund may
+// fail afterwards, and the news of it be lost.
 func (d decider) laterLook() time.Time {
 	r := d.Reservation
 	at := r.UpdatedAt.Add(LastLookAfter)
-	bought := r.Status == ledger.ReservationCompleted && len(r.Attempts) == 1
+	bought := r.Status == ledger.ReservationCompleted && len(r.Attempts) == 1 && len(r.Refunds) == 0
 	if !at.After(d.Now) || bought || d.lastLook().IsZero() {
 		return time.Time{}
 	}

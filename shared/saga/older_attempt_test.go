@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"holdfast/shared/ledger"
 	"holdfast/shared/payment/paymenttest"
@@ -73,6 +74,26 @@ func TestCaseD14_NewsThatCouldNotBeLookedUpIsNotDone(t *testing.T) {
 	w.minutes(2)
 	if r := w.reservation(id); r.OwedMinor() != 1000 {
 		t.Errorf("the failed refund is not owed: %+v", r.Refunds)
+	}
+	w.checkBooks()
+}
+
+// P8: a refund of a part fails after it was done, and the news of it is lost. The last look
+// at the sale finds it.
+func TestP8_APartsRefundThatFailsUnheardIsFound(t *testing.T) {
+	w := newWorld(t)
+	w.slot("A", 2, nil)
+	_, id := w.buy("U-1", ledger.Quote{Slot: "A", Quantity: 2, UnitAmount: 1000})
+	w.must(w.cancel(id, ledger.ReturnLine{Slot: "A", Quantity: 1}))
+	w.drive(id, nil)
+	w.settle(id)
+	if _, err := w.bank.FailRefund(w.bank.Payments()[0].Refunds[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	w.notices() // all of them are lost
+	w.minutes(int(saga.LastLookAfter/time.Minute) + 2)
+	if r := w.reservation(id); r.Status != ledger.ReservationCompleted || r.OwedMinor() != 1000 {
+		t.Errorf("the reservation is %s and owes %d", r.Status, r.OwedMinor())
 	}
 	w.checkBooks()
 }
