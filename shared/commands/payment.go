@@ -239,10 +239,7 @@ func (s *start) create(ctx context.Context) (payment.Payment, ledger.AttemptNumb
 	}
 	ctx, cancel := context.WithTimeout(ctx, ProviderFor)
 	defer cancel()
-	created, err := s.provider.Create(ctx, payment.Creation{
-		Key: payment.CreateKey(reservation.ID, current.Number), Amount: reservation.Amount,
-		Reservation: reservation.ID, Attempt: current.Number,
-	})
+	created, err := s.provider.Create(ctx, payment.NewCreation(reservation.ID, current.Number, reservation.Amount))
 	if err != nil {
 		return payment.Payment{}, 0, err
 	}
@@ -293,9 +290,7 @@ func (p *Payments) open(ctx context.Context, r ledger.Reservation) (payment.Paym
 	var seen payment.Payment
 	var err error
 	if current.Payment == "" {
-		seen, err = p.provider.Create(ctx, payment.Creation{
-			Key: payment.CreateKey(r.ID, current.Number), Amount: r.Amount, Reservation: r.ID, Attempt: current.Number,
-		})
+		seen, err = p.provider.Create(ctx, payment.NewCreation(r.ID, current.Number, r.Amount))
 	} else {
 		seen, err = p.provider.LookUp(ctx, current.Payment)
 	}

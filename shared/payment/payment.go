@@ -104,6 +104,12 @@ type Creation struct {
 	Attempt     ledger.AttemptNumber
 }
 
+// NewCreation is the payment that an attempt of the reservation begins with, under the one
+// key that makes beginning it repeatable.
+func NewCreation(r ledger.ReservationID, a ledger.AttemptNumber, amount ledger.Money) Creation {
+	return Creation{Key: CreateKey(r, a), Amount: amount, Reservation: r, Attempt: a}
+}
+
 // Provider is a payment provider. Every method may be repeated with the same arguments.
 // Its error is an *Error. An error of KindUnreachable says nothing about whether the
 // call was carried out.

@@ -67,7 +67,7 @@ func (w *drive) call(ctx context.Context, e Effect) (payment.Payment, error) {
 	p, id, n := w.ports.Provider, w.id, e.Attempt.Number
 	switch e.Kind {
 	case EffectCreate:
-		return p.Create(ctx, payment.Creation{Key: payment.CreateKey(id, n), Amount: w.reservation.Amount, Reservation: id, Attempt: n})
+		return p.Create(ctx, payment.NewCreation(id, n, w.reservation.Amount))
 	case EffectCapture:
 		return p.Capture(ctx, payment.CaptureKey(id, n), e.Attempt.Payment, e.AmountMinor)
 	case EffectVoid:
