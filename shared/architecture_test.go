@@ -24,15 +24,18 @@ var mayImport = map[string][]string{
 	"shared/telemetry": {"shared/ledger", "shared/system", "shared/topology"},
 	"shared/commands":  {"shared/ledger", "shared/system", "shared/payment"},
 	"shared/payment":   {"shared/ledger", "shared/system"},
-	"shared/config":    append([]string{"shared/payment"}, inward...), // the provider's keys are payment.Secret
-	"shared/dynamo":    inward,
+	"shared/config":    append([]string{"shared/payment", "shared/skew"}, inward...), // the provider's keys are payment.Secret
+	"shared/lease":     {},
+	"shared/skew":      {"shared/system"},
+	"shared/dynamo":    append([]string{"shared/lease"}, inward...),
 	"shared/due":       {"shared/ledger"},
-	"shared/outbox":    append([]string{"shared/payment"}, inward...), // a wake-up is a payment.Message
+	"shared/outbox":    append([]string{"shared/payment", "shared/due"}, inward...), // a wake-up is a payment.Message
+	"shared/archive":   append([]string{"shared/due", "shared/lease"}, inward...),
 	"shared/webhook":   append([]string{"shared/payment"}, inward...),
 	"shared/saga":      append([]string{"shared/commands", "shared/due", "shared/payment"}, inward...),
 	"shared/reconcile": inward,
-	"shared/expiry":    append([]string{"shared/commands", "shared/due"}, inward...),
-	"shared/httpapi":   append([]string{"shared/commands", "shared/payment"}, inward...),
+	"shared/expiry":    append([]string{"shared/commands", "shared/due", "shared/lease", "shared/skew"}, inward...),
+	"shared/httpapi":   append([]string{"shared/commands", "shared/payment", "shared/skew"}, inward...),
 	"infra":            {"shared/topology", "shared/dynamo", "shared/telemetry"},
 	"functions":        {"shared"},
 	"scripts":          {"shared"},
@@ -52,7 +55,7 @@ var (
 	// withoutGoroutines are the parts whose order of steps a simulation replays.
 	withoutGoroutines = []string{
 		"shared/ledger", "shared/commands", "shared/dynamo", "shared/expiry", "shared/outbox", "shared/httpapi", "shared/reconcile",
-		"shared/due", "shared/saga", "shared/webhook", "shared/payment",
+		"shared/due", "shared/saga", "shared/webhook", "shared/payment", "shared/lease", "shared/archive",
 	}
 )
 

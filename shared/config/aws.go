@@ -36,7 +36,7 @@ const localRegion = "us-east-1"
 // Local reports whether the function talks to servers on the same machine.
 func (c Config) Local() bool {
 	return c.LocalDynamoDBEndpoint != "" || c.LocalEventBridgeEndpoint != "" ||
-		c.LocalSQSEndpoint != "" || c.LocalSecretsEndpoint != "" || c.LocalStripeEndpoint != ""
+		c.LocalSQSEndpoint != "" || c.LocalSecretsEndpoint != "" || c.LocalStripeEndpoint != "" || c.LocalS3Endpoint != ""
 }
 
 // AWS returns the configuration that all AWS clients of the function share. In a local

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"holdfast/shared/ledger"
 	"holdfast/shared/topology"
@@ -20,6 +21,7 @@ const (
 	VariableLocalSQSEndpoint         topology.Variable = "HOLDFAST_LOCAL_SQS_ENDPOINT"
 	VariableLocalSecretsEndpoint     topology.Variable = "HOLDFAST_LOCAL_SECRETS_ENDPOINT" //nolint:gosec // the name of a variable
 	VariableLocalStripeEndpoint      topology.Variable = "HOLDFAST_LOCAL_STRIPE_ENDPOINT"
+	VariableLocalS3Endpoint          topology.Variable = "HOLDFAST_LOCAL_S3_ENDPOINT"
 )
 
 // Stage names one deployment.
@@ -54,13 +56,26 @@ type Config struct {
 	// PaymentSecretID is the name or ARN of the secret with the payment provider's keys.
 	// It is no secret itself.
 	PaymentSecretID string
+	// DueQueueURL is the address of the queue whose messages end holds at their due time.
+	DueQueueURL string
+	// ExpiryFailedQueueURL is the address of the queue that is told of parked holds.
+	ExpiryFailedQueueURL string
+	// ArchiveBucketName is the bucket of the archive.
+	ArchiveBucketName string
+	// ArchiveHoldsAfter is how long an ended hold stays in the table, and
+	// ArchiveReservationsAfter a reservation at rest.
+	ArchiveHoldsAfter, ArchiveReservationsAfter time.Duration
 	// The endpoints are set in local runs only.
 	LocalDynamoDBEndpoint    string
 	LocalEventBridgeEndpoint string
 	LocalSQSEndpoint         string
 	LocalSecretsEndpoint     string
 	LocalStripeEndpoint      string
+	LocalS3Endpoint          string
 }
+
+// archiveAfterDaysMax is ten years: longer than any law we know keeps books.
+const archiveAfterDaysMax = 3660
 
 // Lookup reads one environment variable, like os.LookupEnv.
 type Lookup func(name string) (value string, present bool)
@@ -73,6 +88,8 @@ var (
 	// A group's name has no space, because API Gateway renders a list of groups with
 	// spaces between them, and no bracket, because it puts brackets around.
 	groupPattern = regexp.MustCompile(`^[^\s\[\],"]{1,128}$`)
+	// https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+	bucketNamePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	// A name has at most 512 of these characters, and an ARN some more, with colons:
 	// https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_CreateSecret.html
 	secretIDPattern = regexp.MustCompile(`^[A-Za-z0-9/_+=.@:-]{1,1000}$`)
@@ -106,6 +123,7 @@ func Load(function topology.FunctionName, lookup Lookup) (Config, error) {
 		{VariableLocalSQSEndpoint, &c.LocalSQSEndpoint},
 		{VariableLocalSecretsEndpoint, &c.LocalSecretsEndpoint},
 		{VariableLocalStripeEndpoint, &c.LocalStripeEndpoint},
+		{VariableLocalS3Endpoint, &c.LocalS3Endpoint},
 	} {
 		value, present := lookup(string(local.variable))
 		if !present || value == "" {
@@ -146,14 +164,43 @@ func (c *Config) set(v topology.Variable, value string) error {
 		c.SweepPageItems = items
 	case topology.VariableSagaQueueURL:
 		c.SagaQueueURL = value
-		if u, err := url.Parse(value); err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || c.Stage != StageLocal) {
-			return errors.New("must be the https URL of a queue")
-		}
+		return c.checkQueueURL(value)
+	case topology.VariableDueQueueURL:
+		c.DueQueueURL = value
+		return c.checkQueueURL(value)
+	case topology.VariableExpiryFailedQueueURL:
+		c.ExpiryFailedQueueURL = value
+		return c.checkQueueURL(value)
+	case topology.VariableArchiveBucketName:
+		c.ArchiveBucketName = value
+		return check(bucketNamePattern, value, "must be the name of a bucket")
+	case topology.VariableArchiveHoldsAfterDays:
+		return setDays(&c.ArchiveHoldsAfter, value)
+	case topology.VariableArchiveReservationsAfterDays:
+		return setDays(&c.ArchiveReservationsAfter, value)
 	case topology.VariablePaymentSecretID:
 		c.PaymentSecretID = value
 		return check(secretIDPattern, value, "must be the name or the ARN of a secret")
 	default:
 		return errors.New("is a variable that this package does not know")
+	}
+	return nil
+}
+
+// setDays reads a number of days. Zero would archive what has just ended.
+func setDays(to *time.Duration, value string) error {
+	days, err := strconv.Atoi(value)
+	if err != nil || days < 1 || days > archiveAfterDaysMax {
+		return fmt.Errorf("must be a number of days from 1 to %d", archiveAfterDaysMax)
+	}
+	*to = time.Duration(days) * 24 * time.Hour
+	return nil
+}
+
+// checkQueueURL accepts plain HTTP on a developer's machine only.
+func (c *Config) checkQueueURL(value string) error {
+	if u, err := url.Parse(value); err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || c.Stage != StageLocal) {
+		return errors.New("must be the https URL of a queue")
 	}
 	return nil
 }

@@ -18,6 +18,8 @@ type List[T any] func(ctx context.Context, shard int, page ledger.Page) ([]T, le
 // Source is where a Queue reads from, and how.
 type Source[T any] struct {
 	List List[T]
+	// Shards are the numbers of the shards to read. Nil stands for all of the due index.
+	Shards []int
 	// DueAt is the time of an entry.
 	DueAt func(T) time.Time
 	// PageItems is how many entries are read at once, 1 to ledger.PageItemsMax.
@@ -29,7 +31,7 @@ type Source[T any] struct {
 }
 
 // Queue gives the entries of all shards of the due index, the longest overdue first. It
-// is one merge over ledger.DueShards lists, each read page by page, so what is overdue
+// is one merge over the lists of its shards, each read page by page, so what is overdue
 // longest comes first however unevenly the shards are filled, and no shard is read
 // further than needed. It is used by one goroutine.
 type Queue[T any] struct {
@@ -40,6 +42,7 @@ type Queue[T any] struct {
 
 // shard is one list of the merge.
 type shard[T any] struct {
+	number   int
 	entries  []T // read and not yet given
 	after    ledger.Cursor
 	finished bool
@@ -48,7 +51,24 @@ type shard[T any] struct {
 
 // NewQueue returns a Queue that has read nothing yet.
 func NewQueue[T any](source Source[T]) *Queue[T] {
-	return &Queue[T]{source: source, shards: make([]shard[T], ledger.DueShards)}
+	numbers := source.Shards
+	if numbers == nil {
+		numbers = AllShards()
+	}
+	q := &Queue[T]{source: source, shards: make([]shard[T], len(numbers))}
+	for i, number := range numbers {
+		q.shards[i].number = number
+	}
+	return q
+}
+
+// AllShards are the numbers of the shards of the due index.
+func AllShards() []int {
+	numbers := make([]int, ledger.DueShards)
+	for i := range numbers {
+		numbers[i] = i
+	}
+	return numbers
 }
 
 // Next takes the entry that is overdue longest, or reports that there is none. Once
@@ -74,23 +94,23 @@ func (q *Queue[T]) Next(ctx context.Context) (T, bool) {
 }
 
 // dueAt is the time of the shard's first entry.
-func (q *Queue[T]) dueAt(shard int) time.Time { return q.source.DueAt(q.shards[shard].entries[0]) }
+func (q *Queue[T]) dueAt(i int) time.Time { return q.source.DueAt(q.shards[i].entries[0]) }
 
 // fill reads pages of one shard until there is an entry. A page may be empty and still
 // not be the last (case G9): only a missing cursor ends the list.
-func (q *Queue[T]) fill(ctx context.Context, number int) {
-	s := &q.shards[number]
+func (q *Queue[T]) fill(ctx context.Context, i int) {
+	s := &q.shards[i]
 	for len(s.entries) == 0 && !s.finished {
 		if q.source.Late() {
 			q.cut = true
 			return
 		}
-		entries, after, err := q.page(ctx, number, s.after)
+		entries, after, err := q.page(ctx, s.number, s.after)
 		switch {
 		case err != nil:
-			s.err = fmt.Errorf("due shard %d: %w", number, err)
+			s.err = fmt.Errorf("due shard %d: %w", s.number, err)
 		case after != "" && after == s.after:
-			s.err = fmt.Errorf("due shard %d: %w", number, errStandsStill)
+			s.err = fmt.Errorf("due shard %d: %w", s.number, errStandsStill)
 		}
 		s.entries, s.after = entries, after
 		s.finished = after == "" || s.err != nil

@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"sync"
 	"time"
 )
 
@@ -68,4 +69,29 @@ func (RealRandom) Bits128() [16]byte {
 func (r RealRandom) Below(n int64) int64 {
 	bits := r.Bits128()
 	return int64(binary.BigEndian.Uint64(bits[:8]) % uint64(n))
+}
+
+// Parallel does several things at the same time.
+type Parallel interface {
+	// Do calls step with 0 to n-1, at most width of them at the same time, and returns when
+	// all have returned. A step must not panic. width below 1 counts as 1.
+	Do(n, width int, step func(i int))
+}
+
+// RealParallel uses goroutines.
+type RealParallel struct{}
+
+// Do calls every step, at most width of them at the same time.
+func (RealParallel) Do(n, width int, step func(i int)) {
+	width = max(1, width)
+	slots := make(chan struct{}, width)
+	var all sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			step(i)
+		})
+	}
+	all.Wait()
 }

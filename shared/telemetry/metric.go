@@ -34,6 +34,41 @@ const (
 	MetricExpiryFailed        MetricName = "expiry_failed"
 	MetricExpiryTruncated     MetricName = "expiry_truncated"
 	MetricExpiryRemainingMin  MetricName = "expiry_remaining_min"
+	MetricExpiryGhosts        MetricName = "expiry_ghosts"
+	MetricExpiryParked        MetricName = "expiry_parked"
+	MetricExpiryWorkers       MetricName = "expiry_workers"
+	// MetricExpiryReleaseDelaySecondsP95 is reported by who has released something.
+	MetricExpiryReleaseDelaySecondsP95 MetricName = "expiry_release_delay_seconds_p95"
+)
+
+// The metrics of due messages. A batch reports all of them.
+const (
+	MetricDueReleased  MetricName = "due_released"
+	MetricDueEnded     MetricName = "due_ended"
+	MetricDueForwarded MetricName = "due_forwarded"
+	MetricDueFailed    MetricName = "due_failed"
+)
+
+// MetricClockSkewSecondsMax is reported by a function whose clock is off by more than a
+// second, and by every sweep.
+const MetricClockSkewSecondsMax MetricName = "clock_skew_seconds_max"
+
+// The metrics of the reconciler. It reports all of them after every run; the lag only if
+// all of the unpublished index could be read.
+const (
+	MetricReconcileHeartbeat             MetricName = "reconcile_heartbeat"
+	MetricOutboxUnpublishedLagSecondsMax MetricName = "outbox_unpublished_lag_seconds_max"
+	MetricOutboxRepublished              MetricName = "outbox_republished"
+	MetricOutboxQuarantineSize           MetricName = "outbox_quarantine_size"
+	MetricExpiryIndexHoles               MetricName = "expiry_index_holes"
+)
+
+// The metrics of the archive. It reports all of them after every run.
+const (
+	MetricArchiveHeartbeat MetricName = "archive_heartbeat"
+	MetricArchiveArchived  MetricName = "archive_archived"
+	MetricArchivePutOff    MetricName = "archive_put_off"
+	MetricArchiveFailed    MetricName = "archive_failed"
 )
 
 // The metrics of the outbox relay. It reports all of them after every batch; the lag
@@ -43,6 +78,7 @@ const (
 	MetricOutboxFailed        MetricName = "outbox_failed"
 	MetricOutboxSetAside      MetricName = "outbox_set_aside"
 	MetricOutboxTruncated     MetricName = "outbox_truncated"
+	MetricOutboxDueUnsent     MetricName = "outbox_due_unsent"
 	MetricOutboxLagSecondsMax MetricName = "outbox_lag_seconds_max"
 )
 
@@ -97,6 +133,25 @@ func Metrics() []Metric {
 		{MetricExpiryFailed, UnitCount, "Overdue holds that the sweep tried to end and could not."},
 		{MetricExpiryTruncated, UnitCount, "Sweeps that stopped for lack of time with work left."},
 		{MetricExpiryRemainingMin, UnitCount, "Due entries that a truncated sweep had read and left behind; there may be more."},
+		{MetricExpiryGhosts, UnitCount, "Overdue holds that a sweep met, or found parked, and left HELD: their stock stays locked."},
+		{MetricExpiryParked, UnitCount, "Holds that could not be ended three times and are tried more seldom, counted over all shards at the start of a sweep."},
+		{MetricExpiryWorkers, UnitCount, "Helpers that a sweep with more work than it can do has called."},
+		{MetricExpiryReleaseDelaySecondsP95, UnitSeconds, "Of the holds that this run has ended: the time from the due time to the end that 95 % of them stay under. Left out when it has ended none."},
+		{MetricDueReleased, UnitCount, "Holds that a due message has ended."},
+		{MetricDueEnded, UnitCount, "Due messages of holds that had ended, or are due later than the message says."},
+		{MetricDueForwarded, UnitCount, "Due messages that came before their time and were sent on."},
+		{MetricDueFailed, UnitCount, "Due messages that could not be worked on; each comes again, and the sweep ends the hold in any case."},
+		{MetricClockSkewSecondsMax, UnitSeconds, "How far the clock of a function is off the clock of AWS at the least, in either direction, as the Date headers of the last answers tell."},
+		{MetricReconcileHeartbeat, UnitCount, "Runs of the reconciler that read all of the unpublished index, or as far as their time allowed."},
+		{MetricOutboxUnpublishedLagSecondsMax, UnitSeconds, "At the start of a run: now minus the time of the oldest event that is not published, the quarantined ones left out; zero when all are."},
+		{MetricOutboxRepublished, UnitCount, "Events that the stream did not bring to the bus and the reconciler did."},
+		{MetricOutboxQuarantineSize, UnitCount, "Events in quarantine: no retry can publish them as they are."},
+		{MetricExpiryIndexHoles, UnitCount, "Holds in the part of the table that this run looked at that are HELD and not in the due index, or in it and not HELD."},
+		{MetricArchiveHeartbeat, UnitCount, "Runs of the archive that came to their end, or as far as their time allowed."},
+		{MetricArchiveArchived, UnitCount, "Holds and reservations that were moved to the archive, verified."},
+		{MetricArchivePutOff, UnitCount, "Records that are old enough and can't be archived yet, as their payment is not at rest; each is looked at again."},
+		{MetricArchiveFailed, UnitCount, "Batches of the archive that failed; each is taken up again by a later run."},
+		{MetricOutboxDueUnsent, UnitCount, "Due messages that the queue did not take; the sweep ends their holds a little later."},
 		{MetricOutboxPublished, UnitCount, "Events that the bus accepted and that were marked as published."},
 		{MetricOutboxFailed, UnitCount, "Stream records that could not be read, published or marked; each comes again."},
 		{MetricOutboxSetAside, UnitCount, "Events that no retry can publish: unreadable, too large, or refused for good. Each stays in the unpublished index for a person to look at."},

@@ -69,16 +69,37 @@ func webhookFunction() Function {
 
 func expiryFunction() Function {
 	return Function{
-		Name:                FunctionExpiry,
-		Description:         "Ends holds whose release time has passed",
-		MemoryMiB:           256,
-		Timeout:             workerTimeout,
-		ReservedConcurrency: 2,
-		Variables:           []Variable{VariableStage, VariableTableName, VariableSweepPage},
+		Name:        FunctionExpiry,
+		Description: "Ends holds whose release time has passed",
+		MemoryMiB:   256,
+		Timeout:     workerTimeout,
+		// The queue's share and two ticks that overlap.
+		ReservedConcurrency: 10,
+		Variables: []Variable{
+			VariableStage, VariableTableName, VariableSweepPage, VariableDueQueueURL, VariableExpiryFailedQueueURL,
+		},
 		Grants: []Grant{
 			{ResourceTable, CallerCode, []string{"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}},
 			{ResourceTableIndexDue, CallerCode, []string{"dynamodb:Query"}},
+			// A message whose time has not come is sent on, and a sweep calls for help.
+			{ResourceDueQueue, CallerCode, []string{"sqs:SendMessage"}},
+			{ResourceExpiryFailed, CallerCode, []string{"sqs:SendMessage"}},
+			// Lambda refuses to create the mapping when one of the three is missing.
+			{ResourceDueQueue, CallerPlatform, []string{
+				"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes",
+			}},
 			{ResourceScheduleFailures, CallerPlatform, []string{"sqs:SendMessage"}},
+		},
+		Queue: &QueueTrigger{
+			Queue:            ResourceDueQueue,
+			BatchMessagesMax: 10,
+			BatchWindow:      0,
+			// Six times the time-out is 330 s.
+			VisibilityTimeout: 6 * time.Minute,
+			// Half an hour of tries; the sweep ends within a minute what a message does not.
+			ReceivesMax:    5,
+			DeadLetters:    ResourceDueFailures,
+			ConcurrencyMax: 8,
 		},
 		Schedule: everyMinute(),
 	}
@@ -90,7 +111,9 @@ func outboxFunction() Function {
 		Description: "Publishes ledger events from the table's stream, and wakes the saga",
 		MemoryMiB:   256,
 		Timeout:     30 * time.Second,
-		Variables:   []Variable{VariableStage, VariableTableName, VariableEventBusName, VariableSagaQueueURL},
+		Variables: []Variable{
+			VariableStage, VariableTableName, VariableEventBusName, VariableSagaQueueURL, VariableDueQueueURL,
+		},
 		Grants: []Grant{
 			{ResourceTable, CallerCode, []string{"dynamodb:UpdateItem"}},
 			// Lambda refuses to create the mapping when one of the four is missing.
@@ -100,6 +123,7 @@ func outboxFunction() Function {
 			}},
 			{ResourceEventBus, CallerCode, []string{"events:PutEvents"}},
 			{ResourceSagaQueue, CallerCode, []string{"sqs:SendMessage"}},
+			{ResourceDueQueue, CallerCode, []string{"sqs:SendMessage"}},
 			{ResourceOutboxFailures, CallerPlatform, []string{"sqs:SendMessage"}},
 		},
 		Stream: &StreamTrigger{
@@ -156,6 +180,63 @@ func sagaFunction() Function {
 			ConcurrencyMax: 8,
 		},
 		Schedule: everyMinute(),
+	}
+}
+
+// reconcileFunction repeats from the table what the stream could not bring about.
+func reconcileFunction() Function {
+	return Function{
+		Name:                FunctionReconcile,
+		Description:         "Publishes events that the outbox missed, and looks for holes in the indexes",
+		MemoryMiB:           256,
+		Timeout:             4 * time.Minute,
+		ReservedConcurrency: 2,
+		Variables: []Variable{
+			VariableStage, VariableTableName, VariableEventBusName, VariableSagaQueueURL, VariableDueQueueURL,
+		},
+		Grants: []Grant{
+			{ResourceTable, CallerCode, []string{"dynamodb:BatchGetItem", "dynamodb:UpdateItem", "dynamodb:Scan"}},
+			{ResourceTableIndexUnpublished, CallerCode, []string{"dynamodb:Query"}},
+			{ResourceEventBus, CallerCode, []string{"events:PutEvents"}},
+			{ResourceSagaQueue, CallerCode, []string{"sqs:SendMessage"}},
+			{ResourceDueQueue, CallerCode, []string{"sqs:SendMessage"}},
+			{ResourceScheduleFailures, CallerPlatform, []string{"sqs:SendMessage"}},
+		},
+		Schedule: &ScheduleTrigger{
+			Every:              5 * time.Minute,
+			Retries:            1,
+			EventAgeMax:        5 * time.Minute,
+			FailureDestination: ResourceScheduleFailures,
+		},
+	}
+}
+
+// archiveFunction writes what it takes out of the table to the bucket, and may not delete
+// there.
+func archiveFunction() Function {
+	return Function{
+		Name:                FunctionArchive,
+		Description:         "Moves ended records from the table to the archive",
+		MemoryMiB:           512,
+		Timeout:             14 * time.Minute,
+		ReservedConcurrency: 2,
+		Variables: []Variable{
+			VariableStage, VariableTableName, VariableArchiveBucketName,
+			VariableArchiveHoldsAfterDays, VariableArchiveReservationsAfterDays,
+		},
+		Grants: []Grant{
+			{ResourceTable, CallerCode, []string{"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:Query"}},
+			{ResourceTableIndexDue, CallerCode, []string{"dynamodb:Query"}},
+			// Without leave to list, an object that is not there reads as forbidden.
+			{ResourceArchiveBucket, CallerCode, []string{"s3:GetObject", "s3:ListBucket", "s3:PutObject"}},
+			{ResourceScheduleFailures, CallerPlatform, []string{"sqs:SendMessage"}},
+		},
+		Schedule: &ScheduleTrigger{
+			Every:              time.Hour,
+			Retries:            1,
+			EventAgeMax:        time.Hour,
+			FailureDestination: ResourceScheduleFailures,
+		},
 	}
 }
 

@@ -13,6 +13,9 @@ const (
 	FunctionExpiry  FunctionName = "expiry"  // ends overdue holds
 	FunctionOutbox  FunctionName = "outbox"  // publishes ledger events, and wakes the saga
 	FunctionSaga    FunctionName = "saga"    // drives reservations to their end
+	// FunctionReconcile publishes what the outbox missed, and looks for holes in the indexes.
+	FunctionReconcile FunctionName = "reconcile"
+	FunctionArchive   FunctionName = "archive" // moves ended records out of the table
 )
 
 // Resource names something that a function is granted actions on or is told the
@@ -29,6 +32,10 @@ const (
 	ResourceSagaQueue        Resource = "saga-queue"        // SQS: reservations to look at
 	ResourceSagaFailures     Resource = "saga-failures"     // SQS: messages that the saga could not work on
 	ResourcePaymentSecret    Resource = "payment-secret"    // Secrets Manager: the payment provider's keys
+	ResourceDueQueue         Resource = "due-queue"         // SQS: holds to end at their due time
+	ResourceDueFailures      Resource = "due-failures"      // SQS: due messages that could not be worked on
+	ResourceExpiryFailed     Resource = "expiry-failed"     // SQS: holds that could not be ended and are parked
+	ResourceArchiveBucket    Resource = "archive-bucket"    // S3: ended records that have left the table
 )
 
 // tableIndexPrefix, with the name of an index after it, names that index as a resource.
@@ -40,6 +47,8 @@ const (
 	ResourceTableIndexDue      Resource = tableIndexPrefix + "due"
 	ResourceTableIndexOwner    Resource = tableIndexPrefix + "owner"
 	ResourceTableIndexResource Resource = tableIndexPrefix + "resource"
+	// ResourceTableIndexUnpublished has the events that the bus has not accepted yet.
+	ResourceTableIndexUnpublished Resource = tableIndexPrefix + "unpublished"
 )
 
 // TableIndex returns the resource that stands for the table's index of that name. It is
@@ -52,6 +61,8 @@ func Resources() []Resource {
 		ResourceTable, ResourceTableIndexDue, ResourceTableIndexOwner, ResourceTableIndexResource, ResourceTableStream,
 		ResourceEventBus, ResourceOutboxFailures, ResourceScheduleFailures,
 		ResourceSagaQueue, ResourceSagaFailures, ResourcePaymentSecret,
+		ResourceDueQueue, ResourceDueFailures, ResourceExpiryFailed,
+		ResourceTableIndexUnpublished, ResourceArchiveBucket,
 	}
 }
 
@@ -88,6 +99,14 @@ const (
 	VariableSweepPage       Variable = "HOLDFAST_SWEEP_PAGE_ITEMS"  // due holds read in one page
 	VariableSagaQueueURL    Variable = "HOLDFAST_SAGA_QUEUE_URL"    // address of the saga's queue
 	VariablePaymentSecretID Variable = "HOLDFAST_PAYMENT_SECRET_ID" // name or ARN of the payment provider's keys
+	VariableDueQueueURL     Variable = "HOLDFAST_DUE_QUEUE_URL"     // address of the queue of holds to end
+	// VariableExpiryFailedQueueURL is the address of the queue that is told of parked holds.
+	VariableExpiryFailedQueueURL Variable = "HOLDFAST_EXPIRY_FAILED_QUEUE_URL"
+	VariableArchiveBucketName    Variable = "HOLDFAST_ARCHIVE_BUCKET_NAME" // name of the archive's bucket
+	// VariableArchiveHoldsAfterDays is how many days an ended hold stays in the table, and
+	// VariableArchiveReservationsAfterDays a reservation at rest: financial records stay longer.
+	VariableArchiveHoldsAfterDays        Variable = "HOLDFAST_ARCHIVE_HOLDS_AFTER_DAYS"
+	VariableArchiveReservationsAfterDays Variable = "HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS"
 )
 
 // Variables returns every environment variable, in a fixed order. The caller owns
@@ -96,6 +115,8 @@ func Variables() []Variable {
 	return []Variable{
 		VariableStage, VariableTableName, VariableEventBusName,
 		VariableOperatorGroup, VariableSweepPage, VariableSagaQueueURL, VariablePaymentSecretID,
+		VariableDueQueueURL, VariableExpiryFailedQueueURL, VariableArchiveBucketName,
+		VariableArchiveHoldsAfterDays, VariableArchiveReservationsAfterDays,
 	}
 }
 
