@@ -26,6 +26,17 @@ type Page struct {
 type DueHold struct {
 	ID    HoldID
 	DueAt time.Time
+	// TryAt is set for a hold that is parked, because it could not be ended: the time of
+	// the next try, by which the index lists it instead of DueAt.
+	TryAt time.Time
+}
+
+// ListedAt is the time by which the index lists the entry.
+func (d DueHold) ListedAt() time.Time {
+	if d.TryAt.IsZero() {
+		return d.DueAt
+	}
+	return d.TryAt
 }
 
 // DueReservation is an entry of the due index: a hint that this reservation should be
