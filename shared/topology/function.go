@@ -12,6 +12,9 @@ const (
 	// workerTimeout is the Lambda time-out of what a minute's tick starts: it has ended
 	// when the next tick comes.
 	workerTimeout = 55 * time.Second
+	// queueDelayMax is the longest that SQS keeps a message back:
+	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+	queueDelayMax = 15 * time.Minute
 )
 
 // Functions returns every function of Holdfast, in a fixed order. The caller owns
@@ -28,6 +31,36 @@ func FunctionNamed(name FunctionName) (Function, bool) {
 		return Function{}, false
 	}
 	return all[i], true
+}
+
+// QueuesForPeople returns the queues that no function takes from, in the order of Resources:
+// a person must read what is in them. They are the destinations of what was given up, and
+// the queues that only the code of functions sends to. The caller owns the result.
+func QueuesForPeople() []Resource {
+	functions := Functions()
+	isForPeople := map[Resource]bool{}
+	for _, f := range functions {
+		if f.Stream != nil {
+			isForPeople[f.Stream.FailureDestination] = true
+		}
+		if f.Schedule != nil {
+			isForPeople[f.Schedule.FailureDestination] = true
+		}
+		if f.Queue != nil {
+			isForPeople[f.Queue.DeadLetters] = true
+		}
+		for _, g := range f.Grants {
+			if slices.Contains(g.Actions, "sqs:SendMessage") {
+				isForPeople[g.Resource] = true
+			}
+		}
+	}
+	for _, f := range functions {
+		if f.Queue != nil {
+			delete(isForPeople, f.Queue.Queue)
+		}
+	}
+	return slices.DeleteFunc(Resources(), func(r Resource) bool { return !isForPeople[r] })
 }
 
 func apiFunction() Function {
@@ -99,6 +132,7 @@ func expiryFunction() Function {
 			// Half an hour of tries; the sweep ends within a minute what a message does not.
 			ReceivesMax:    5,
 			DeadLetters:    ResourceDueFailures,
+			DelayMax:       queueDelayMax,
 			ConcurrencyMax: 8,
 		},
 		Schedule: everyMinute(),
@@ -195,6 +229,8 @@ func reconcileFunction() Function {
 			VariableStage, VariableTableName, VariableEventBusName, VariableSagaQueueURL, VariableDueQueueURL,
 		},
 		Grants: []Grant{
+			// Holes in an index can't be found with that index. It is the only function that
+			// scans, a small part of the table in each run.
 			{ResourceTable, CallerCode, []string{"dynamodb:BatchGetItem", "dynamodb:UpdateItem", "dynamodb:Scan"}},
 			{ResourceTableIndexUnpublished, CallerCode, []string{"dynamodb:Query"}},
 			{ResourceEventBus, CallerCode, []string{"events:PutEvents"}},

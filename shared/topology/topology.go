@@ -167,6 +167,9 @@ type QueueTrigger struct {
 	VisibilityTimeout time.Duration
 	ReceivesMax       int
 	DeadLetters       Resource
+	// DelayMax is the longest that a sender keeps a message back; zero if none does. Such a
+	// message is that old when it is first seen, and not late.
+	DelayMax time.Duration
 	// ConcurrencyMax bounds the runs that the queue starts at once. It is below the
 	// function's ReservedConcurrency: a message whose run is refused for lack of
 	// concurrency is received in vain, and ends as a dead letter that nobody looked at.

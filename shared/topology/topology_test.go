@@ -24,32 +24,38 @@ const (
 	streamFilterPatternLimit = 5
 	// https://docs.aws.amazon.com/lambda/latest/api/API_FunctionEventInvokeConfig.html
 	// is narrower than the Scheduler's own limits, and both get the same values.
-	invokeRetriesLimit = 2
+	invokeRetriesLimit                     = 2
+	invokeEventAgeMin, invokeEventAgeLimit = 60 * time.Second, 6 * time.Hour
 	// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
 	queueBatchMessagesWithoutWindowLimit = 10
 	queueConcurrencyMin                  = 2
 	// https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 	queueVisibilityFactor, queueReceivesMin = 6, 5
 	// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
-	queueVisibilityLimit                   = 12 * time.Hour
-	invokeEventAgeMin, invokeEventAgeLimit = 60 * time.Second, 6 * time.Hour
+	queueVisibilityLimit = 12 * time.Hour
+	queueDelayLimit      = 15 * time.Minute
 )
 
 // services says which IAM service prefix belongs to each resource, so that an
 // action cannot be granted on something it does not act on.
 func services() map[topology.Resource]string {
 	return map[topology.Resource]string{
-		topology.ResourceTable:              "dynamodb",
-		topology.ResourceTableIndexDue:      "dynamodb",
-		topology.ResourceTableIndexOwner:    "dynamodb",
-		topology.ResourceTableIndexResource: "dynamodb",
-		topology.ResourceTableStream:        "dynamodb",
-		topology.ResourceEventBus:           "events",
-		topology.ResourceOutboxFailures:     "sqs",
-		topology.ResourceScheduleFailures:   "sqs",
-		topology.ResourceSagaQueue:          "sqs",
-		topology.ResourceSagaFailures:       "sqs",
-		topology.ResourcePaymentSecret:      "secretsmanager",
+		topology.ResourceTable:                 "dynamodb",
+		topology.ResourceTableIndexDue:         "dynamodb",
+		topology.ResourceTableIndexOwner:       "dynamodb",
+		topology.ResourceTableIndexResource:    "dynamodb",
+		topology.ResourceTableIndexUnpublished: "dynamodb",
+		topology.ResourceTableStream:           "dynamodb",
+		topology.ResourceEventBus:              "events",
+		topology.ResourceOutboxFailures:        "sqs",
+		topology.ResourceScheduleFailures:      "sqs",
+		topology.ResourceSagaQueue:             "sqs",
+		topology.ResourceSagaFailures:          "sqs",
+		topology.ResourceDueQueue:              "sqs",
+		topology.ResourceDueFailures:           "sqs",
+		topology.ResourceExpiryFailed:          "sqs",
+		topology.ResourcePaymentSecret:         "secretsmanager",
+		topology.ResourceArchiveBucket:         "s3",
 	}
 }
 
@@ -79,7 +85,9 @@ func TestEachFunctionHasATrigger(t *testing.T) {
 }
 
 func TestGrantsAreExact(t *testing.T) {
-	forbidden := []string{"dynamodb:Scan", "dynamodb:DeleteItem", "dynamodb:DeleteTable"}
+	forbidden := []string{
+		"dynamodb:Scan", "dynamodb:DeleteItem", "dynamodb:DeleteTable", "s3:DeleteObject", "s3:DeleteObjectVersion",
+	}
 	for _, f := range topology.Functions() {
 		granted := map[string]bool{}
 		for _, g := range f.Grants {
@@ -98,8 +106,10 @@ func TestGrantsAreExact(t *testing.T) {
 				if prefix != service || name == "" || strings.ContainsAny(action, "*?") {
 					t.Errorf("%s: %q is not an exact action on %s", f.Name, action, g.Resource)
 				}
-				if slices.Contains(forbidden, action) {
-					t.Errorf("%s: %s must not be granted: the ledger deletes and scans nothing", f.Name, action)
+				// Holes in an index can't be found with that index, so one function scans.
+				mayScan := f.Name == topology.FunctionReconcile && action == "dynamodb:Scan"
+				if slices.Contains(forbidden, action) && !mayScan {
+					t.Errorf("%s: %s must not be granted: functions delete nothing, and one of them scans", f.Name, action)
 				}
 				if key := string(g.Resource) + action; granted[key] {
 					t.Errorf("%s: %s on %s is granted twice", f.Name, action, g.Resource)
@@ -112,8 +122,9 @@ func TestGrantsAreExact(t *testing.T) {
 }
 
 // An index tells of many items at once, so a function queries only those that its work
-// needs: the api lists an owner's holds and a resource's slots, the sweep and the saga what
-// is due, and the relay and the webhook are told of their work.
+// needs: the api lists an owner's holds and a resource's slots, the sweep, the saga and the
+// archive what is due, the reconciler what is not published, and the relay and the webhook
+// are told of their work. The archive also reads the events of a hold, from the table.
 func TestEachFunctionQueriesItsOwnIndexes(t *testing.T) {
 	want := map[topology.FunctionName][]topology.Resource{
 		topology.FunctionAPI:     {topology.TableIndex("owner"), topology.TableIndex("resource")},
@@ -121,6 +132,9 @@ func TestEachFunctionQueriesItsOwnIndexes(t *testing.T) {
 		topology.FunctionExpiry:  {topology.TableIndex("due")},
 		topology.FunctionOutbox:  nil,
 		topology.FunctionSaga:    {topology.TableIndex("due")},
+
+		topology.FunctionReconcile: {topology.TableIndex("unpublished")},
+		topology.FunctionArchive:   {topology.ResourceTable, topology.TableIndex("due")},
 	}
 	for _, f := range topology.Functions() {
 		var got []topology.Resource
@@ -156,6 +170,9 @@ func TestVariablesMatchGrants(t *testing.T) {
 		topology.ResourceEventBus:      topology.VariableEventBusName,
 		topology.ResourceSagaQueue:     topology.VariableSagaQueueURL,
 		topology.ResourcePaymentSecret: topology.VariablePaymentSecretID,
+		topology.ResourceDueQueue:      topology.VariableDueQueueURL,
+		topology.ResourceExpiryFailed:  topology.VariableExpiryFailedQueueURL,
+		topology.ResourceArchiveBucket: topology.VariableArchiveBucketName,
 	}
 	for _, f := range topology.Functions() {
 		if !slices.Contains(f.Variables, topology.VariableStage) {
@@ -209,10 +226,44 @@ func TestTheWebhookAndTheSagaMayDoTheirWorkOnly(t *testing.T) {
 	}
 	for name, want := range map[topology.FunctionName][2]bool{
 		topology.FunctionAPI: {false, true}, topology.FunctionOutbox: {true, false}, topology.FunctionExpiry: {false, false},
+		topology.FunctionReconcile: {true, false}, topology.FunctionArchive: {false, false},
 	} {
 		got := of(name)
 		if sends, reads := got[topology.ResourceSagaQueue] != nil, got[topology.ResourcePaymentSecret] != nil; want != [2]bool{sends, reads} {
 			t.Errorf("%s sends to the saga: %t, reads the payment secret: %t; want %v", name, sends, reads, want)
+		}
+	}
+}
+
+// The due queue is both a queue of work, which Lambda takes from, and one that code sends
+// to: the relays, and the expiry function itself. The archive is reached by one function,
+// which may not delete there.
+func TestWhoUsesTheDueQueueAndTheArchive(t *testing.T) {
+	type use struct {
+		resource topology.Resource
+		caller   topology.Caller
+	}
+	send := []string{"sqs:SendMessage"}
+	want := map[topology.FunctionName]map[use][]string{
+		topology.FunctionExpiry: {
+			{topology.ResourceDueQueue, topology.CallerCode}:     send,
+			{topology.ResourceDueQueue, topology.CallerPlatform}: {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
+		},
+		topology.FunctionOutbox:    {{topology.ResourceDueQueue, topology.CallerCode}: send},
+		topology.FunctionReconcile: {{topology.ResourceDueQueue, topology.CallerCode}: send},
+		topology.FunctionArchive: {
+			{topology.ResourceArchiveBucket, topology.CallerCode}: {"s3:GetObject", "s3:ListBucket", "s3:PutObject"},
+		},
+	}
+	for _, f := range topology.Functions() {
+		got := map[use][]string{}
+		for _, g := range f.Grants {
+			if g.Resource == topology.ResourceDueQueue || g.Resource == topology.ResourceArchiveBucket {
+				got[use{g.Resource, g.Caller}] = g.Actions
+			}
+		}
+		if len(got)+len(want[f.Name]) > 0 && !reflect.DeepEqual(got, want[f.Name]) {
+			t.Errorf("%s may %v, want %v", f.Name, got, want[f.Name])
 		}
 	}
 }
@@ -323,6 +374,9 @@ func TestQueueTriggersGiveNoMessageToTwoRuns(t *testing.T) {
 		if q.VisibilityTimeout < queueVisibilityFactor*f.Timeout+q.BatchWindow || q.VisibilityTimeout > queueVisibilityLimit {
 			t.Errorf("%s: a message is hidden for %s, but a run takes up to %s", f.Name, q.VisibilityTimeout, f.Timeout)
 		}
+		if q.DelayMax < 0 || q.DelayMax > queueDelayLimit {
+			t.Errorf("%s: a message is kept back for %s", f.Name, q.DelayMax)
+		}
 		if q.ReceivesMax < queueReceivesMin {
 			t.Errorf("%s: %d receives, which throttling alone can use up", f.Name, q.ReceivesMax)
 		}
@@ -339,6 +393,26 @@ func TestQueueTriggersGiveNoMessageToTwoRuns(t *testing.T) {
 		}
 		for _, action := range []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"} {
 			mustBeGranted(t, f, q.Queue, action)
+		}
+	}
+}
+
+// A queue that nobody is woken for keeps its messages until they are gone, so it is known
+// which ones a person must read: all that are not worked on.
+func TestEveryQueueIsWorkedOnOrReadByAPerson(t *testing.T) {
+	want := []topology.Resource{
+		topology.ResourceOutboxFailures, topology.ResourceScheduleFailures, topology.ResourceSagaFailures,
+		topology.ResourceDueFailures, topology.ResourceExpiryFailed,
+	}
+	if got := topology.QueuesForPeople(); !slices.Equal(got, want) {
+		t.Errorf("read by people: %v, want %v", got, want)
+	}
+	for _, resource := range topology.Resources() {
+		isWorkedOn := slices.ContainsFunc(topology.Functions(), func(f topology.Function) bool {
+			return f.Queue != nil && f.Queue.Queue == resource
+		})
+		if isQueue := services()[resource] == "sqs"; isQueue && isWorkedOn == slices.Contains(want, resource) {
+			t.Errorf("%s: worked on by a function: %t", resource, isWorkedOn)
 		}
 	}
 }
