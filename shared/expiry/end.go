@@ -105,7 +105,7 @@ func (e *Ender) count(ctx context.Context, entry ledger.DueHold, code ledger.Cod
 	if err != nil {
 		return OutcomeFailed, err
 	}
-	failures := before + 1
+	failures := before.Count + 1
 	tryAt, park := nextTry(failures, system.Millisecond(e.ports.Clock))
 	if !park {
 		_, err := e.ports.Parking.CountFailure(ctx, entry, failures)

@@ -31,6 +31,14 @@ type DueHold struct {
 	TryAt time.Time
 }
 
+// EndFailures is what is known of a hold that could not be ended.
+type EndFailures struct {
+	// Count is how often ending it has failed since its last step.
+	Count int
+	// DueAt is the due time of a hold that is parked, and zero for one that is not.
+	DueAt time.Time
+}
+
 // ListedAt is the time by which the index lists the entry.
 func (d DueHold) ListedAt() time.Time {
 	if d.TryAt.IsZero() {
