@@ -31,6 +31,11 @@ type Change struct {
 	// of it alone: a command that found nothing left to do still owns its key.
 	Idempotency *IdempotencyRecord
 	Uniqueness  []Uniqueness
+	// Archives marks what lies in the archive.
+	Archives []ArchiveMark
+	// AtRest are the reservations of the holds that are marked. Each must still be as it is
+	// here, with nothing to do, and takes note that one more of its holds is archived.
+	AtRest []Reservation
 }
 
 // ReleaseCondition says on which side of its release time a hold must be at Change.At.
@@ -102,6 +107,9 @@ type StockWrite struct {
 	Open bool
 	// SetTerms, if set, replaces the item's terms.
 	SetTerms *Terms
+	// Archived is what events moved that are archived now, net. It is added to the item's
+	// archived counters, under no condition; the counters stay.
+	Archived Counters
 }
 
 // Uniqueness claims a value for one hold or one reservation for ever. A second claim is
@@ -133,7 +141,8 @@ func (c Change) Empty() bool { return c.Actions() == 0 }
 
 // Actions is how many items c writes.
 func (c Change) Actions() int {
-	n := len(c.Holds) + len(c.Reservations) + len(c.Slots) + len(c.NewStock) + len(c.Stock) + len(c.Events) + len(c.Uniqueness)
+	n := len(c.Holds) + len(c.Reservations) + len(c.Slots) + len(c.NewStock) + len(c.Stock) + len(c.Events) + len(c.Uniqueness) +
+		len(c.Archives) + len(c.AtRest)
 	if c.Idempotency != nil {
 		n++
 	}
@@ -221,6 +230,9 @@ func (c Change) Validate() error {
 	if err := c.validateStock(); err != nil {
 		return err
 	}
+	if err := c.validateArchives(); err != nil {
+		return err
+	}
 	return c.validateEvents()
 }
 
@@ -240,6 +252,16 @@ func (c Change) validateUnique() error {
 	}
 	for _, w := range c.Reservations {
 		failures = append(failures, claim("reservation", string(w.Next.ID)))
+	}
+	for _, m := range c.Archives {
+		if m.Hold != "" {
+			failures = append(failures, claim("hold", string(m.Hold)))
+		} else {
+			failures = append(failures, claim("reservation", string(m.Reservation)))
+		}
+	}
+	for _, r := range c.AtRest {
+		failures = append(failures, claim("reservation", string(r.ID)))
 	}
 	for _, w := range c.Slots {
 		failures = append(failures, claim("slot", string(w.Next.ID)))

@@ -31,6 +31,9 @@ const (
 	CodeTooLateToCancel      Code = "too_late_to_cancel"           // the policy allows no return any more
 	CodeReturnOverSale       Code = "return_over_sale"             // more is given back than was bought and is left
 	CodeAlreadyUsed          Code = "already_used"                 // what was granted is not there any more
+	CodeHoldArchived         Code = "hold_archived"                // the hold lies in the archive; nothing changes it
+	CodeReservationArchived  Code = "reservation_archived"         // the reservation lies in the archive; nothing changes it
+	CodeNotArchivable        Code = "not_archivable"               // it is still in use, so it stays in the table
 	CodeReferenceUsed        Code = "payment_reference_used"       // the payment has confirmed another hold
 	CodePaymentUnavailable   Code = "payment_provider_unavailable" // the payment provider could not be asked; nothing was written
 	CodeKeyInProgress        Code = "idempotency_in_progress"      // the same request is being carried out
@@ -104,6 +107,16 @@ func HoldNotFound() *Error {
 // one that is not the caller's (promise P11).
 func ReservationNotFound() *Error {
 	return errorf(CodeReservationNotFound, "no reservation of this id is yours; check the id")
+}
+
+// HoldArchived is the answer for a change of a hold that lies in the archive.
+func HoldArchived() *Error {
+	return errorf(CodeHoldArchived, "the hold lies in the archive and can't be changed; ask the operator")
+}
+
+// ReservationArchived is the answer for a change of a reservation that lies in the archive.
+func ReservationArchived() *Error {
+	return errorf(CodeReservationArchived, "the reservation lies in the archive and can't be changed; ask the operator")
 }
 
 func paymentInProgress() *Error {

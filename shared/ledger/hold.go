@@ -61,7 +61,10 @@ type Hold struct {
 	PaymentReference PaymentReference
 	// EndedAt is when the hold left HELD; zero before.
 	EndedAt time.Time
-	Version Version
+	// ArchivedIn is the batch of the archive that it lies in; "" while it is in use. An
+	// archived hold never changes again.
+	ArchivedIn BatchID
+	Version    Version
 }
 
 // Line is one slot in a hold, with the price that was quoted. Shards says which parts
@@ -76,6 +79,9 @@ type Line struct {
 	// CancelUntil is when the line can be given back for the last time after the sale;
 	// zero for always.
 	CancelUntil time.Time
+	// OverAt is when the slot is over, as it was at creation: its end, or its start where
+	// it has no end; zero for a slot without a time.
+	OverAt time.Time
 	// NoRestock says that what is given back is not sold again.
 	NoRestock bool
 	// GrantTo is the slot whose stock grows by Quantity when the hold is paid; "" for none.
@@ -212,7 +218,7 @@ func NewHold(plan HoldPlan, origin Origin, now time.Time) (Change, error) {
 		}
 		line := Line{
 			Slot: q.Slot, Quantity: q.Quantity, UnitPrice: price, Shards: plan.Allocations[q.Slot],
-			CancelUntil: slot.cancelUntil(), NoRestock: slot.Policy.NoRestock, GrantTo: grantTo,
+			CancelUntil: slot.cancelUntil(), OverAt: slot.overAt(), NoRestock: slot.Policy.NoRestock, GrantTo: grantTo,
 		}
 		hold.Lines = append(hold.Lines, line)
 		movements = append(movements, line.movements(BucketAvailable, BucketHeld)...)

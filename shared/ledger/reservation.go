@@ -123,8 +123,13 @@ type Reservation struct {
 	// LookAt is when it is looked at again; zero when nothing is to be done.
 	LookAt time.Time
 	// Tries counts the looks since the last step. It is kept beside the steps, not by them.
-	Tries   int
-	Version Version
+	Tries int
+	// HoldsArchived counts the holds of it that lie in the archive, and may have left the
+	// table. It is kept beside the steps, not by them.
+	HoldsArchived int
+	// ArchivedIn is the batch of the archive that it lies in; "" while it is in use.
+	ArchivedIn BatchID
+	Version    Version
 }
 
 // AttemptState is what is known of a payment attempt.

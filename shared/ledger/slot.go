@@ -155,6 +155,14 @@ func (s Slot) cancelUntil() time.Time {
 	return s.StartsAt.Add(-s.Policy.CancelFor)
 }
 
+// overAt is when the slot is over: when it ends, or when it starts if it has no end.
+func (s Slot) overAt() time.Time {
+	if s.EndsAt.IsZero() {
+		return s.StartsAt
+	}
+	return s.EndsAt
+}
+
 // Definition gives the slot's definition back, with the capacity that its stock has.
 func (s Slot) Definition(capacity Units) SlotDefinition {
 	return SlotDefinition{

@@ -32,6 +32,9 @@ type Stock struct {
 	Slot     SlotID
 	Shard    Shard
 	Counters Counters
+	// Archived is what the archived events moved, net: what the events that are left tell,
+	// and Archived, together make Counters.
+	Archived Counters
 	Terms    Terms
 	Version  Version
 }
