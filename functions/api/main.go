@@ -15,6 +15,7 @@ import (
 	"holdfast/shared/config"
 	"holdfast/shared/dynamo"
 	"holdfast/shared/httpapi"
+	"holdfast/shared/skew"
 	"holdfast/shared/system"
 	"holdfast/shared/telemetry"
 	"holdfast/shared/topology"
@@ -38,7 +39,9 @@ func compose(ctx context.Context) (handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	shared, err := c.AWS(ctx)
+	clock, random := system.RealClock{}, system.RealRandom{}
+	gauge := skew.NewGauge(clock)
+	shared, err := c.AWS(ctx, gauge)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +51,6 @@ func compose(ctx context.Context) (handler, error) {
 			dynamo.WithoutClientToken(o)
 		}
 	})
-	clock, random := system.RealClock{}, system.RealRandom{}
 	source := telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionAPI)}
 	logger := telemetry.NewLogger(os.Stdout, source)
 	api, err := httpapi.New(httpapi.Options{

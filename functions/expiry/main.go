@@ -15,6 +15,7 @@ import (
 	"holdfast/shared/config"
 	"holdfast/shared/dynamo"
 	"holdfast/shared/expiry"
+	"holdfast/shared/skew"
 	"holdfast/shared/system"
 	"holdfast/shared/telemetry"
 	"holdfast/shared/topology"
@@ -38,7 +39,8 @@ func compose(ctx context.Context) (handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	shared, err := c.AWS(ctx)
+	clock, random := system.RealClock{}, system.RealRandom{}
+	shared, err := c.AWS(ctx, skew.NewGauge(clock))
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +50,6 @@ func compose(ctx context.Context) (handler, error) {
 			dynamo.WithoutClientToken(o)
 		}
 	})
-	clock, random := system.RealClock{}, system.RealRandom{}
 	store := dynamo.NewStore(client, c.TableName, clock, random)
 	source := telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionExpiry)}
 	logger := telemetry.NewLogger(os.Stdout, source)

@@ -44,7 +44,7 @@ func compose(ctx context.Context) (handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	shared, err := c.AWS(ctx)
+	shared, err := c.AWS(ctx, nil)
 	if err != nil {
 		return nil, err
 	}

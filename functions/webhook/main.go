@@ -45,7 +45,7 @@ func compose(ctx context.Context, clock system.Clock) (handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	shared, err := c.AWS(ctx)
+	shared, err := c.AWS(ctx, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,8 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"holdfast/shared/skew"
 )
 
 // The budget of one AWS call. TriesMax tries of TryTimeout with BackoffMax between
@@ -39,19 +41,22 @@ func (c Config) Local() bool {
 		c.LocalSQSEndpoint != "" || c.LocalSecretsEndpoint != "" || c.LocalStripeEndpoint != "" || c.LocalS3Endpoint != ""
 }
 
-// AWS returns the configuration that all AWS clients of the function share. In a local
-// run the credentials are none at all and no file of the user is read, so that no real
-// account is ever touched.
-func (c Config) AWS(ctx context.Context) (aws.Config, error) {
+// AWS returns the configuration that all AWS clients of the function share. Every answer
+// that a client gets is observed by gauge, which may be nil where nobody asks it. In a
+// local run the credentials are none at all and no file of the user is read, so that no
+// real account is ever touched.
+func (c Config) AWS(ctx context.Context, gauge *skew.Gauge) (aws.Config, error) {
 	if c.Local() {
 		return aws.Config{
 			Region:      localRegion,
 			Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 			HTTPClient:  httpClient(),
 			Retryer:     retryer,
+			APIOptions:  observing(gauge),
 		}, nil
 	}
-	loaded, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryer(retryer), awsconfig.WithHTTPClient(httpClient()))
+	loaded, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRetryer(retryer),
+		awsconfig.WithHTTPClient(httpClient()), awsconfig.WithAPIOptions(observing(gauge)))
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("load the AWS configuration: %w", err)
 	}

@@ -11,11 +11,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"holdfast/shared/config"
+	"holdfast/shared/skew"
+	"holdfast/shared/system"
 	"holdfast/shared/topology"
 )
 
 const (
 	queueURL  = "https://sqs.eu-central-1.amazonaws.com/123456789012/saga"
+	dueURL    = "https://sqs.eu-central-1.amazonaws.com/123456789012/due"
+	failedURL = "https://sqs.eu-central-1.amazonaws.com/123456789012/expiry-failed"
 	secretARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:PaymentSecret-a1B2c3"
 )
 
@@ -25,6 +29,9 @@ func whole() map[string]string {
 		"HOLDFAST_STAGE": "prod", "HOLDFAST_TABLE_NAME": "holdfast-prod", "HOLDFAST_EVENT_BUS_NAME": "holdfast",
 		"HOLDFAST_OPERATOR_GROUP": "ops", "HOLDFAST_SWEEP_PAGE_ITEMS": "250",
 		"HOLDFAST_SAGA_QUEUE_URL": queueURL, "HOLDFAST_PAYMENT_SECRET_ID": secretARN,
+		"HOLDFAST_DUE_QUEUE_URL": dueURL, "HOLDFAST_EXPIRY_FAILED_QUEUE_URL": failedURL,
+		"HOLDFAST_ARCHIVE_BUCKET_NAME": "holdfast-archive", "HOLDFAST_ARCHIVE_HOLDS_AFTER_DAYS": "30",
+		"HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS": "90",
 	}
 }
 
@@ -39,9 +46,13 @@ func TestEachFunctionLoadsWhatItHas(t *testing.T) {
 	for function, want := range map[topology.FunctionName]config.Config{
 		topology.FunctionAPI:     {Stage: config.StageProd, TableName: "holdfast-prod", OperatorGroup: "ops", PaymentSecretID: secretARN},
 		topology.FunctionWebhook: {Stage: config.StageProd, TableName: "holdfast-prod", SagaQueueURL: queueURL, PaymentSecretID: secretARN},
-		topology.FunctionExpiry:  {Stage: config.StageProd, TableName: "holdfast-prod", SweepPageItems: 250},
-		topology.FunctionOutbox:  {Stage: config.StageProd, TableName: "holdfast-prod", EventBusName: "holdfast", SagaQueueURL: queueURL},
-		topology.FunctionSaga:    {Stage: config.StageProd, TableName: "holdfast-prod", PaymentSecretID: secretARN},
+		topology.FunctionExpiry: {
+			Stage: config.StageProd, TableName: "holdfast-prod", SweepPageItems: 250, DueQueueURL: dueURL, ExpiryFailedQueueURL: failedURL,
+		},
+		topology.FunctionOutbox: {
+			Stage: config.StageProd, TableName: "holdfast-prod", EventBusName: "holdfast", SagaQueueURL: queueURL, DueQueueURL: dueURL,
+		},
+		topology.FunctionSaga: {Stage: config.StageProd, TableName: "holdfast-prod", PaymentSecretID: secretARN},
 	} {
 		got, err := config.Load(function, lookup(whole()))
 		if err != nil || got != want {
@@ -85,10 +96,13 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"HOLDFAST_OPERATOR_GROUP":             {"two words", "ops]", "[ops", "a,b"},
 		"HOLDFAST_SWEEP_PAGE_ITEMS":           {"0", "501", "-1", "many", "1.5"},
 		"HOLDFAST_SAGA_QUEUE_URL":             {"saga", "sqs.eu-central-1.amazonaws.com/1/saga", "https:///saga", "ftp://host/saga"},
+		"HOLDFAST_DUE_QUEUE_URL":              {"due", "https:///due"},
+		"HOLDFAST_EXPIRY_FAILED_QUEUE_URL":    {"expiry-failed", "ftp://host/expiry-failed"},
 		"HOLDFAST_PAYMENT_SECRET_ID":          {"a secret", "{\"api_key\":1}", strings.Repeat("s", 1001)},
 		"HOLDFAST_LOCAL_SQS_ENDPOINT":         {"localhost"},
 		"HOLDFAST_LOCAL_SECRETS_ENDPOINT":     {"localhost"},
 		"HOLDFAST_LOCAL_STRIPE_ENDPOINT":      {"localhost"},
+		"HOLDFAST_LOCAL_S3_ENDPOINT":          {"localhost"},
 		"HOLDFAST_LOCAL_DYNAMODB_ENDPOINT":    {"127.0.0.1:8000", "ftp://127.0.0.1", "http://"},
 		"HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT": {"localhost"},
 	} {
@@ -112,7 +126,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 func TestLocalEndpointsAreLocal(t *testing.T) {
 	for _, name := range []topology.Variable{
 		config.VariableLocalDynamoDBEndpoint, config.VariableLocalEventBridgeEndpoint,
-		config.VariableLocalSQSEndpoint, config.VariableLocalSecretsEndpoint, config.VariableLocalStripeEndpoint,
+		config.VariableLocalSQSEndpoint, config.VariableLocalSecretsEndpoint, config.VariableLocalStripeEndpoint, config.VariableLocalS3Endpoint,
 	} {
 		environment := whole()
 		environment[string(name)] = "http://127.0.0.1:8000"
@@ -163,7 +177,7 @@ func TestRetriesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared, err := c.AWS(t.Context())
+	shared, err := c.AWS(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,9 +198,12 @@ func TestDeployedConfigurationIsBounded(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	t.Setenv("AWS_CONFIG_FILE", t.TempDir()+"/none")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", t.TempDir()+"/none")
-	shared, err := config.Config{Stage: config.StageProd}.AWS(t.Context())
+	shared, err := config.Config{Stage: config.StageProd}.AWS(t.Context(), skew.NewGauge(system.RealClock{}))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(shared.APIOptions) != 1 {
+		t.Errorf("%d API options: the answers are not observed", len(shared.APIOptions))
 	}
 	if shared.Region != "eu-central-1" || shared.Retryer().MaxAttempts() != config.TriesMax {
 		t.Errorf("region %s, %d attempts", shared.Region, shared.Retryer().MaxAttempts())

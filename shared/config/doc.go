@@ -7,7 +7,8 @@
 //
 // Which variables a function has is data in package topology; here is what they may
 // hold. The package also builds the AWS configuration that all functions share, because
-// its time-outs and retries must fit into topology.DatabaseBudget.
+// its time-outs and retries must fit into topology.DatabaseBudget, and because every
+// answer of AWS tells how far this machine's clock is off (package skew).
 //
 // The payment provider's keys are not in the environment, which anybody who may look at a
 // function sees. They are one secret in AWS Secrets Manager. SecretCache reads it when it
