@@ -20,17 +20,24 @@ const (
 	prefixStock       = "STOCK" + separator
 	prefixIdempotency = "IDEM" + separator
 	prefixUniqueness  = "UNIQ" + separator
+	prefixArchive     = "ARCHIVE" + separator
 	sortHold          = "HOLD"
 	sortReservation   = "RES"
 	sortSlot          = "SLOT"
 	sortStock         = "STOCK"
 	sortIdempotency   = "IDEM"
 	sortUniqueness    = "UNIQ"
+	sortArchivePlan   = "PLAN"
 	sortEventPrefix   = "EVENT" + separator
 	// Holds and reservations share the owner index and the due index. The kind in front
 	// keeps their lists apart.
-	kindHold        = "hold" + separator
-	kindReservation = "reservation" + separator
+	kindHold               = "hold" + separator
+	kindReservation        = "reservation" + separator
+	kindArchiveHold        = "archive-hold" + separator
+	kindArchiveReservation = "archive-reservation" + separator
+	// kindParked keeps the holds that could not be ended apart from those that are due, so
+	// that they never fill the head of a page.
+	kindParked = "parked" + separator
 	// noStart stands in the resource index for a slot without a start. It sorts before
 	// every digit.
 	noStart = "-"

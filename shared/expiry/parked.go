@@ -26,6 +26,9 @@ const (
 	// ParkedPagesMax bounds the pages of parked holds that one sweep reads of each shard, of
 	// ledger.PageItemsMax entries.
 	ParkedPagesMax = 4
+	// ParkedLookFor bounds the look as a whole: a database that hangs must leave time for
+	// the holds that are merely due.
+	ParkedLookFor = 8 * time.Second
 )
 
 // nextTry says when a hold is tried again that could not be ended so many times, and
@@ -87,6 +90,8 @@ type ParkedReport struct {
 // Look reads all shards of the parked holds. With an error the report has what could be
 // read all the same, and its numbers are too small. It may be repeated.
 func (p *ParkedLook) Look(ctx context.Context, now time.Time) (ParkedReport, error) {
+	ctx, cancel := context.WithTimeout(ctx, ParkedLookFor)
+	defer cancel()
 	var failures []error
 	var listed []ledger.DueHold
 	for shard := range ledger.DueShards {
@@ -101,6 +106,7 @@ func (p *ParkedLook) Look(ctx context.Context, now time.Time) (ParkedReport, err
 		switch {
 		case err != nil:
 			failures = append(failures, fmt.Errorf("parked hold %s: %w", entry.ID, err))
+			entry.DueAt = entry.TryAt // it has been due since before that
 		case dueAt.IsZero(): // the index is late
 			report.Count--
 			continue

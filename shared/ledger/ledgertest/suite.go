@@ -18,6 +18,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Store) {
 		{"HoldPayment", holdPaymentRules},
 		{"Reservation", reservationRules},
 		{"Postpone", postponeRules},
+		{"Parking", parkingRules},
 		{"Slot", slotRules},
 		{"Stock", stockRules},
 		{"Idempotency", idempotencyRules},

@@ -161,6 +161,7 @@ func (s *Store) refusedStock(write ledger.StockWrite) []ledger.RefusedLeg {
 func (s *Store) apply(c ledger.Change) {
 	for _, write := range c.Holds {
 		s.holds[write.Next.ID] = cloneHold(write.Next)
+		delete(s.parking, write.Next.ID)
 	}
 	for _, write := range c.Reservations {
 		s.reservations[write.Next.ID] = write.Next.Clone()

@@ -74,7 +74,8 @@ func (s *Store) Due(ctx context.Context, shard int, now time.Time, page ledger.P
 	var entries []entry[ledger.DueHold]
 	for _, hold := range s.holds {
 		dueAt, waits := hold.DueAt()
-		if waits && ledger.DueShard(hold.ID) == shard && !dueAt.After(now) {
+		parked := !s.parking[hold.ID].tryAt.IsZero()
+		if waits && !parked && ledger.DueShard(hold.ID) == shard && !dueAt.After(now) {
 			oldestFirst := fmt.Sprintf("%019d/%s", dueAt.UnixMilli(), hold.ID)
 			entries = append(entries, entry[ledger.DueHold]{oldestFirst, ledger.DueHold{ID: hold.ID, DueAt: dueAt}})
 		}

@@ -22,6 +22,7 @@ type Store struct {
 	uniqueness map[uniquenessKey]ledger.Uniqueness
 
 	reservations map[ledger.ReservationID]ledger.Reservation
+	parking      map[ledger.HoldID]parking
 }
 
 type stockKey struct {
@@ -53,6 +54,7 @@ func New() *Store {
 		uniqueness: make(map[uniquenessKey]ledger.Uniqueness),
 
 		reservations: make(map[ledger.ReservationID]ledger.Reservation),
+		parking:      make(map[ledger.HoldID]parking),
 	}
 }
 
