@@ -2,6 +2,7 @@
 // in one run on one engine.
 //
 //	go run ./scripts/bench            holds per second, and write units of two lives
+//	go run ./scripts/bench expiry     a peak of overdue holds, ended beside confirms
 //
 // The local engine is not DynamoDB: its absolute figures say little about AWS. What
 // carries over is the ratio between our handler and the bare transaction, and the write
@@ -20,11 +21,8 @@ import (
 )
 
 func main() {
-	holds := flag.Int("holds", 2000, "holds in one round")
-	rounds := flag.Int("rounds", 7, "rounds of each kind; the median is printed")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, *holds, *rounds)
+	err := command(ctx, os.Stdout, os.Args[1:])
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -32,9 +30,33 @@ func main() {
 	}
 }
 
+// command runs the bench that the arguments name.
+func command(ctx context.Context, out io.Writer, arguments []string) error {
+	if len(arguments) > 0 && arguments[0] == "expiry" {
+		flags := flag.NewFlagSet("bench expiry", flag.ExitOnError)
+		// The default is the peak of a large shop: 200 holds a second for ten minutes.
+		overdue := flags.Int("holds", 120_000, "holds that are due in one second")
+		if err := flags.Parse(arguments[1:]); err != nil {
+			return err
+		}
+		return runExpiry(ctx, out, *overdue)
+	}
+	flags := flag.NewFlagSet("bench", flag.ExitOnError)
+	holds := flags.Int("holds", 2000, "holds in one round")
+	rounds := flags.Int("rounds", 7, "rounds of each kind; the median is printed")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("there is no bench %q; there is expiry, and none for the others", flags.Arg(0))
+	}
+	return run(ctx, out, *holds, *rounds)
+}
+
 // Bounds of the flags, so that a run ends by itself.
 const (
 	holdsMax  = 100_000
+	dueMax    = 1_000_000
 	roundsMax = 99
 )
 
@@ -49,4 +71,16 @@ func run(ctx context.Context, out io.Writer, holds, rounds int) error {
 	defer b.close()
 	throughput := b.measureThroughput(ctx, out, holds, rounds)
 	return errors.Join(throughput, b.measureWriteUnits(ctx, out), b.measurePaidUnits(ctx, out))
+}
+
+func runExpiry(ctx context.Context, out io.Writer, holds int) error {
+	if holds < 1 || holds > dueMax {
+		return fmt.Errorf("-holds must be 1 to %d", dueMax)
+	}
+	b, err := newBench(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	return b.measureExpiry(ctx, out, holds)
 }

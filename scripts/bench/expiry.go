@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/sync/errgroup"
+
+	"holdfast/shared/commands"
+	"holdfast/shared/dynamo"
+	"holdfast/shared/expiry"
+	"holdfast/shared/ledger"
+	"holdfast/shared/system"
+	"holdfast/shared/topology"
+)
+
+const (
+	// drainFloor is the least ratio of the drain rate to that of the bare transaction.
+	drainFloor = 0.8
+	// confirmCeiling is how much longer the p95 of a confirm may take beside a sweep that
+	// releases two holds at once.
+	confirmCeiling = 1.5
+	// memoryCeilingMiB is the memory of the function.
+	memoryCeilingMiB = 256
+	// bareHolds are released bare before and after each drain.
+	bareHolds = 5_000
+	// confirmEvery is the pace of the buyers beside the sweep.
+	confirmEvery = 25 * time.Millisecond
+	// confirmsQuiet are confirmed with nobody else at work.
+	confirmsQuiet = 400
+	// confirmsMax is enough for the longest drain.
+	confirmsMax = 12_000
+	// sweepsMax bounds the runs of one drain.
+	sweepsMax = 100
+)
+
+// drain is one drain to measure: so many holds, so many releases at the same time.
+type drain struct {
+	holds, parallel int
+	// judged says that the confirms beside it must stay under the ceiling.
+	judged bool
+}
+
+// measureExpiry prints how fast overdue holds are ended against the bare transaction, how
+// long confirms take beside it, and the memory of the process, in which the function is
+// the largest part.
+func (b *bench) measureExpiry(ctx context.Context, out io.Writer, holds int) error {
+	fmt.Fprintf(out, "ending overdue holds; bare is the release transaction alone, %d before and %d after\n", bareHolds, bareHolds)
+	fmt.Fprintf(out, "%8s %9s %9s %9s %6s %6s %22s %12s %7s\n", "holds", "parallel", "drain/s", "bare/s", "ratio", "floor", "confirm p95 quiet/beside", "ratio", "ceiling")
+	var failures []error
+	for _, d := range []drain{{holds, 2, true}, {max(1, holds/6), 8, false}} {
+		failures = append(failures, b.measureDrain(ctx, out, d))
+	}
+	peak, err := memoryPeakMiB()
+	if err != nil {
+		return errors.Join(append(failures, err)...)
+	}
+	fmt.Fprintf(out, "memory of this process at its peak: %.0f MiB (at most %d), the seeding and the buyers included\n", peak, memoryCeilingMiB)
+	if peak > memoryCeilingMiB {
+		failures = append(failures, fmt.Errorf("the process used %.0f MiB, more than %d", peak, memoryCeilingMiB))
+	}
+	return errors.Join(failures...)
+}
+
+func (b *bench) measureDrain(ctx context.Context, out io.Writer, d drain) error {
+	confirms, err := b.liveHolds(ctx)
+	if err != nil {
+		return err
+	}
+	quiet, err := b.confirmSome(ctx, confirms[:confirmsQuiet])
+	if err != nil {
+		return err
+	}
+	before, err := b.releaseBare(ctx, d.parallel)
+	if err != nil {
+		return err
+	}
+	ids, err := b.seedHolds(ctx, d.holds, time.Now().Add(-time.Second))
+	if err != nil {
+		return err
+	}
+	beside, rate, err := b.drainBesideConfirms(ctx, d, confirms[confirmsQuiet:])
+	if err != nil {
+		return err
+	}
+	after, err := b.releaseBare(ctx, d.parallel)
+	if err != nil {
+		return err
+	}
+	bare := (before + after) / 2
+	quietP95, besideP95 := percentile95(quiet), percentile95(beside)
+	slower := float64(besideP95) / float64(quietP95)
+	fmt.Fprintf(out, "%8d %9d %9.0f %9.0f %6.2f %6.2f %12s/%s (%d) %6.2f %7.2f\n", d.holds, d.parallel, rate, bare, rate/bare, drainFloor,
+		quietP95.Round(10*time.Microsecond), besideP95.Round(10*time.Microsecond), len(beside), slower, confirmCeiling)
+	failures := []error{b.checkReleased(ctx, ids)}
+	if rate/bare < drainFloor {
+		failures = append(failures, fmt.Errorf("at %d releases at once the drain does %.2f of the bare transaction, less than %.2f", d.parallel, rate/bare, drainFloor))
+	}
+	if d.judged && slower > confirmCeiling {
+		failures = append(failures, fmt.Errorf("confirms take %.2f times as long beside %d releases at once, more than %.2f", slower, d.parallel, confirmCeiling))
+	}
+	return errors.Join(failures...)
+}
+
+// drainBesideConfirms sweeps until all d.holds are ended, while buyers confirm, and
+// returns how long the confirms took and how many holds were ended in a second.
+func (b *bench) drainBesideConfirms(ctx context.Context, d drain, confirms []ledger.HoldID) ([]time.Duration, float64, error) {
+	var took []time.Duration
+	buying, enough := context.WithCancel(ctx)
+	defer enough()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		took, err = b.confirmUntil(buying, confirms)
+		return err
+	})
+	started := time.Now()
+	released, err := b.sweepAll(ctx, d)
+	elapsed := time.Since(started)
+	enough()
+	if err := errors.Join(err, group.Wait()); err != nil {
+		return nil, 0, err
+	}
+	if released != d.holds {
+		return nil, 0, fmt.Errorf("%d of %d holds were ended", released, d.holds)
+	}
+	return took, float64(released) / elapsed.Seconds(), nil
+}
+
+// sweepAll runs the sweep as Lambda does, one run after the other, each with the
+// function's time-out.
+func (b *bench) sweepAll(ctx context.Context, d drain) (int, error) {
+	function, _ := topology.FunctionNamed(topology.FunctionExpiry)
+	sweep, err := b.newSweep(d.parallel)
+	if err != nil {
+		return 0, err
+	}
+	released := 0
+	for range sweepsMax {
+		run, cancel := context.WithTimeout(ctx, function.Timeout)
+		report, err := sweep.Run(run, "bench")
+		cancel()
+		if err != nil {
+			return released, err
+		}
+		released += report.Released
+		if report.Failed > 0 {
+			return released, fmt.Errorf("%d holds could not be ended", report.Failed)
+		}
+		if !report.Truncated && report.Released == 0 {
+			return released, nil
+		}
+	}
+	return released, fmt.Errorf("still not done after %d sweeps", sweepsMax)
+}
+
+// releaseBare sends the release transactions that the sweep makes, so many at once, and
+// returns how many were done in a second.
+func (b *bench) releaseBare(ctx context.Context, parallel int) (float64, error) {
+	ids, err := b.seedHolds(ctx, bareHolds, time.Now().Add(-time.Second))
+	if err != nil {
+		return 0, err
+	}
+	recorded := &recorder{Client: b.client}
+	store := dynamo.NewStore(recorded, tableName, system.RealClock{}, system.RealRandom{})
+	release := commands.New(store, system.RealClock{}, system.RealRandom{})
+	for _, id := range ids {
+		if _, err := release.ExpireHold(ctx, id, "bench"); err != nil {
+			return 0, fmt.Errorf("record a release: %w", err)
+		}
+	}
+	return perSecond(len(recorded.inputs), parallel, func(i int) error {
+		_, err := b.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: recorded.inputs[i].TransactItems})
+		return err
+	})
+}
+
+// liveHolds seeds holds that buyers can confirm for as long as a drain takes.
+func (b *bench) liveHolds(ctx context.Context) ([]ledger.HoldID, error) {
+	return b.seedHolds(ctx, confirmsMax, time.Now().Add(time.Hour))
+}
+
+// confirmSome confirms every hold, at the pace of the buyers.
+func (b *bench) confirmSome(ctx context.Context, ids []ledger.HoldID) ([]time.Duration, error) {
+	took, err := b.confirmUntil(ctx, ids)
+	if err == nil && len(took) != len(ids) {
+		err = fmt.Errorf("%d of %d holds were confirmed", len(took), len(ids))
+	}
+	return took, err
+}
+
+// confirmUntil confirms one hold after the other until the context ends, and returns how
+// long each took.
+func (b *bench) confirmUntil(ctx context.Context, ids []ledger.HoldID) ([]time.Duration, error) {
+	var took []time.Duration
+	next := time.NewTicker(confirmEvery)
+	defer next.Stop()
+	for _, id := range ids {
+		select {
+		case <-ctx.Done():
+			return took, nil
+		case <-next.C:
+		}
+		started := time.Now()
+		answer, err := invoke(context.WithoutCancel(ctx), b.api, request(http.MethodPost, "/v1/holds/"+string(id)+"/confirm", "confirm", "bench-"+string(id), "{}"))
+		if err != nil || answer.StatusCode != http.StatusOK {
+			return nil, fmt.Errorf("confirm a hold: %d %s: %w", answer.StatusCode, answer.Body, err)
+		}
+		took = append(took, time.Since(started))
+	}
+	return took, nil
+}
+
+// checkReleased returns an error unless every hold is EXPIRED with exactly one event that
+// says so, and no unit of theirs is held.
+func (b *bench) checkReleased(ctx context.Context, ids []ledger.HoldID) error {
+	store := dynamo.NewStore(b.client, tableName, system.RealClock{}, system.RealRandom{})
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.NumCPU())
+	for _, id := range ids {
+		group.Go(func() error {
+			events, err := store.HoldEvents(ctx, id)
+			if err == nil && (len(events) != 2 || events[1].Type != ledger.EventHoldExpired || events[1].Hold.Status != ledger.StatusExpired) {
+				err = fmt.Errorf("hold %s has not ended by exactly one event", id)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// percentile95 is the time that 95 % of the calls stay under.
+func percentile95(took []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(took))
+	return sorted[len(sorted)*95/100]
+}
+
+// memoryPeakMiB is the most memory that this process has had at once.
+func memoryPeakMiB() (float64, error) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, fmt.Errorf("measure the memory: %w", err)
+	}
+	unit := 1024.0 // Linux counts in KiB, macOS in bytes
+	if runtime.GOOS == "darwin" {
+		unit = 1
+	}
+	return float64(usage.Maxrss) * unit / (1 << 20), nil
+}
+
+var discard = slog.New(slog.DiscardHandler)
+
+func (b *bench) newSweep(parallel int) (*expiry.Sweep, error) {
+	clock, random := system.RealClock{}, system.RealRandom{}
+	store := dynamo.NewStore(b.client, tableName, clock, random)
+	return expiry.NewSweep(store, commands.New(store, clock, random), clock, discard, 250)
+}
