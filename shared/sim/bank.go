@@ -31,7 +31,7 @@ type bank struct {
 	// failed are the payments of which a refund has failed.
 	failed map[ledger.PaymentID]bool
 	// outage is when it is away.
-	outageFrom, outageTo time.Time
+	outage outage
 }
 
 // bankScript is how the bank misbehaves with one payment.
@@ -51,19 +51,12 @@ func newBank(w *world) *bank {
 	}
 	b.real = paymenttest.NewBank(func() time.Time { return w.kernel.now })
 	b.port = paymenttest.NewProvider(b.real)
-	if w.faults.ProviderOutageMax > 0 {
-		d := w.dice("outage of the provider")
-		b.outageFrom = historyStart.Add(d.between(0, faultsFor))
-		b.outageTo = b.outageFrom.Add(d.between(0, w.faults.ProviderOutageMax))
-	}
+	b.outage = w.drawOutage("the provider", w.faults.ProviderOutageMax)
 	return b
 }
 
-// away reports whether the provider is away now. The calm ends an outage.
-func (b *bank) away() bool {
-	now := b.world.kernel.now
-	return b.world.faults.ProviderOutageMax > 0 && !now.Before(b.outageFrom) && now.Before(b.outageTo)
-}
+// away reports whether the provider is away now.
+func (b *bank) away() bool { return b.outage.covers(b.world.kernel.now) }
 
 // script draws how the bank will treat the payment, once for each attempt.
 func (b *bank) script(c payment.Creation) {

@@ -14,6 +14,8 @@ type eventBook struct {
 	event     ledger.Event
 	delivered int
 	marked    bool
+	// givenUp says that the stream has dropped it: the table alone still has it.
+	givenUp bool
 }
 
 // writeEvents checks that an event is written once, and afterwards only marked. It
@@ -70,7 +72,7 @@ func (b *books) delivered(d delivered) {
 	}
 	known.delivered++
 	e := known.event
-	if before := b.steps[stepName(e, e.Version-1)]; before != nil && before.delivered == 0 {
+	if before := b.steps[stepName(e, e.Version-1)]; before != nil && before.delivered == 0 && !before.givenUp {
 		b.world.violated("order", "the bus has %s before the event of the version before", describe(e))
 	}
 	sameHold := (e.Hold == nil) == (d.Hold == nil) && (e.Hold == nil || e.Hold.ID == d.Hold.ID)
@@ -78,6 +80,15 @@ func (b *books) delivered(d delivered) {
 	sameReservation := (e.Reservation == nil) == (d.Reservation == nil) && (e.Reservation == nil || e.Reservation.ID == d.Reservation.ID)
 	if d.Type != e.Type || d.Version != e.Version || !sameHold || !sameSlot || !sameReservation {
 		b.world.violated("P7", "the bus tells of %s as %+v, and it was %s", d.EventID, d, describe(e))
+	}
+}
+
+// givenUp takes the loss of a record of the stream into the books. What the stream still
+// has may now come to the bus before it: consumers have the version.
+func (b *books) givenUp(id ledger.EventID) {
+	if known := b.events[id]; known != nil {
+		known.givenUp = true
+		b.world.trace.add("the stream gives up %s", describe(known.event))
 	}
 }
 

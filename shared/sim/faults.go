@@ -21,16 +21,19 @@ type Faults struct {
 	ClockSkewMax time.Duration // how wrong the clock of an instance may be
 	ClockJump    int           // one instance in n starts with a clock that is wrong by more
 	// Of the stream and the bus.
-	StreamLagMax  time.Duration // how late a batch may come
-	StreamDoubled int           // a batch comes again although it was handled
-	EntryRefused  int           // the bus refuses one entry of a call
-	BusAnswerLost int           // the bus takes a call and does not answer
-	BusDown       int           // the bus refuses a whole call
-	EventDoubled  int           // the bus delivers an event twice
+	StreamLagMax   time.Duration // how late a batch may come
+	StreamDoubled  int           // a batch comes again although it was handled
+	RelayOutageMax time.Duration // how long no batch reaches the relay, at some time
+	StreamKeepsFor time.Duration // how old a record is when the stream gives it up; zero is never
+	EntryRefused   int           // the bus refuses one entry of a call
+	BusAnswerLost  int           // the bus takes a call and does not answer
+	BusDown        int           // the bus refuses a whole call
+	EventDoubled   int           // the bus delivers an event twice
 	// Of the Scheduler.
 	TickLateMax time.Duration
 	TickSkipped int
 	TickDoubled int
+	SweepOffMax time.Duration // how long no tick reaches the sweep, at some time
 	// Of the payment provider.
 	ProviderSlow        int           // a call takes seconds, up to longer than its caller waits
 	ProviderLostRequest int           // never arrives, and the caller gets no answer
@@ -42,12 +45,14 @@ type Faults struct {
 	NoticeLateMax time.Duration
 	NoticeDoubled int
 	NoticeLost    int
-	// Of the saga's queue.
+	// Of the queues.
 	QueueLateMax     time.Duration // how late, and so in what order, messages come
 	QueueDoubled     int           // delivers a message again although it was handled
 	QueueRefused     int           // does not take a message
 	QueueAnswerLost  int           // takes messages and does not answer
 	QueueLostRequest int           // never gets them, and the caller gets no answer
+	DueLost          int           // the due queue loses a message that it has taken
+	DueQueueOff      bool          // the due queue takes no message, to the end of the history
 	// Of the clients.
 	ClientRepeats int // a client sends its request again although it was answered
 }
@@ -71,6 +76,8 @@ var faultNames = []faultKind{
 	{"clock-jump", func(f *Faults) { f.ClockJump = 0 }},
 	{"stream-lag", func(f *Faults) { f.StreamLagMax = 0 }},
 	{"stream-doubled", func(f *Faults) { f.StreamDoubled = 0 }},
+	{"relay-outage", func(f *Faults) { f.RelayOutageMax = 0 }},
+	{"stream-gives-up", func(f *Faults) { f.StreamKeepsFor = 0 }},
 	{"entry-refused", func(f *Faults) { f.EntryRefused = 0 }},
 	{"bus-answer-lost", func(f *Faults) { f.BusAnswerLost = 0 }},
 	{"bus-down", func(f *Faults) { f.BusDown = 0 }},
@@ -78,6 +85,7 @@ var faultNames = []faultKind{
 	{"tick-late", func(f *Faults) { f.TickLateMax = 0 }},
 	{"tick-skipped", func(f *Faults) { f.TickSkipped = 0 }},
 	{"tick-doubled", func(f *Faults) { f.TickDoubled = 0 }},
+	{"sweep-off", func(f *Faults) { f.SweepOffMax = 0 }},
 	{"provider-slow", func(f *Faults) { f.ProviderSlow = 0 }},
 	{"provider-lost-request", func(f *Faults) { f.ProviderLostRequest = 0 }},
 	{"provider-lost-answer", func(f *Faults) { f.ProviderLostAnswer = 0 }},
@@ -92,6 +100,8 @@ var faultNames = []faultKind{
 	{"queue-refused", func(f *Faults) { f.QueueRefused = 0 }},
 	{"queue-answer-lost", func(f *Faults) { f.QueueAnswerLost = 0 }},
 	{"queue-lost-request", func(f *Faults) { f.QueueLostRequest = 0 }},
+	{"due-lost", func(f *Faults) { f.DueLost = 0 }},
+	{"due-queue-off", func(f *Faults) { f.DueQueueOff = false }},
 	{"client-repeats", func(f *Faults) { f.ClientRepeats = 0 }},
 }
 
@@ -117,14 +127,15 @@ func drawFaults(d *dice) Faults {
 		Throttled: rate(8, 60), LostRequest: rate(12, 80), LostAnswer: rate(8, 50), Slow: rate(20, 100),
 		IndexLagMax: lag(5 * time.Second), Purge: rate(1, 3),
 		Crash: rate(25, 150), ClockSkewMax: lag(2 * time.Second), ClockJump: rate(6, 20),
-		StreamLagMax: lag(20 * time.Second), StreamDoubled: rate(4, 20),
+		StreamLagMax: lag(20 * time.Second), StreamDoubled: rate(4, 20), RelayOutageMax: lag(2 * time.Minute),
 		EntryRefused: rate(6, 40), BusAnswerLost: rate(6, 40), BusDown: rate(4, 30), EventDoubled: rate(4, 20),
-		TickLateMax: lag(30 * time.Second), TickSkipped: rate(3, 10), TickDoubled: rate(3, 10),
+		TickLateMax: lag(30 * time.Second), TickSkipped: rate(3, 10), TickDoubled: rate(3, 10), SweepOffMax: lag(3 * time.Minute),
 		ProviderSlow: rate(6, 30), ProviderLostRequest: rate(8, 40), ProviderLostAnswer: rate(6, 30),
 		ProviderRefused: rate(8, 40), ProviderOutageMax: lag(2 * time.Minute), BankMisbehaves: rate(2, 6),
 		NoticeLateMax: lag(20 * time.Second), NoticeDoubled: rate(3, 10), NoticeLost: rate(2, 8),
 		QueueLateMax: lag(10 * time.Second), QueueDoubled: rate(4, 20), QueueRefused: rate(6, 40),
 		QueueAnswerLost: rate(6, 40), QueueLostRequest: rate(6, 40),
+		DueLost: rate(3, 10), DueQueueOff: d.chance(5),
 		ClientRepeats: rate(5, 20),
 	}
 }

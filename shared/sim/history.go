@@ -169,7 +169,9 @@ func (w *world) close() {
 		}
 	}
 	w.books.closeReservations()
-	w.queue.close()
+	for _, url := range sortedKeys(w.queues) {
+		w.queues[url].close()
+	}
 	for _, id := range sortedKeys(w.books.events) {
 		e := w.books.events[id]
 		if e.delivered == 0 || !e.marked {

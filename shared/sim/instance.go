@@ -80,17 +80,17 @@ func (i *instance) start() {
 		i.expiry = expiry.NewHandler(sweep, noMetrics{}, random, logger)
 	case topology.FunctionOutbox:
 		i.outbox, err = outbox.NewRelay(outbox.Ports{
-			Publisher: &publisher{world: w, instance: i}, Queue: &sender{w.queue, i}, Marker: store, Decode: dynamo.DecodeEventImage,
+			Publisher: &publisher{world: w, instance: i}, Queue: &sender{w, i}, Marker: store, Decode: dynamo.DecodeEventImage,
 			Metrics: noMetrics{}, Clock: i.clock, Random: random, Logger: logger,
-		}, outbox.Settings{Bus: busName, Stage: stageName, CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: queueName})
+		}, outbox.Settings{Bus: busName, Stage: stageName, CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: sagaQueueURL})
 	case topology.FunctionWebhook:
 		i.inbox, err = webhook.NewInbox(webhook.Ports{
-			Verify: readNotice, Queue: &sender{w.queue, i}, Metrics: noMetrics{}, Clock: i.clock, Logger: logger,
+			Verify: readNotice, Queue: &sender{w, i}, Metrics: noMetrics{}, Clock: i.clock, Logger: logger,
 			Recorded: func(ctx context.Context, id ledger.ProviderEventID) (bool, error) {
 				_, recorded, err := store.Claimed(ctx, ledger.UniqueProviderEvent, string(id))
 				return recorded, err
 			},
-		}, webhook.Settings{SignatureHeader: signatureHeader, SagaQueueURL: queueName})
+		}, webhook.Settings{SignatureHeader: signatureHeader, SagaQueueURL: sagaQueueURL})
 	case topology.FunctionSaga:
 		driver := saga.NewDriver(saga.Ports{
 			Store: store, Provider: &provider{w, i}, Clock: i.clock, Random: random, Metrics: noMetrics{}, Logger: logger,

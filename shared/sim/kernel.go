@@ -66,6 +66,8 @@ type task struct {
 	paused bool
 	killed bool
 	done   bool
+	// lanes are what works for the task while it waits for them; they end with it.
+	lanes []*task
 }
 
 // spawn starts a task at a time. The body must wait through the task only.
@@ -146,6 +148,9 @@ func (t *task) kill() {
 	}
 	t.killed = true
 	t.kernel.after(0, t.end)
+	for _, lane := range t.lanes {
+		lane.kill()
+	}
 }
 
 // end lets a killed task run to its end.

@@ -22,22 +22,38 @@ const (
 	// queueHidesMax is how long a message that was handed over is hidden at most. At the
 	// least it is the function's time-out.
 	queueHidesMax = 2 * time.Minute
-	queueName     = "https://sqs.invalid/saga"
+	// queueKeepsBackMax is the longest that a queue keeps a new message back.
+	queueKeepsBackMax = 900 * time.Second
 )
 
-var errQueueRefused = errors.New("the queue does not take it now (simulated)")
+// The addresses of the queues.
+const (
+	sagaQueueURL         = "https://sqs.invalid/saga"
+	dueQueueURL          = "https://sqs.invalid/due"
+	expiryFailedQueueURL = "https://sqs.invalid/expiry-failed"
+)
+
+var (
+	errQueueRefused = errors.New("the queue does not take it now (simulated)")
+	errDelay        = errors.New("a message can be kept back for 0 to 900 seconds")
+)
 
 // queue is a standard SQS queue with the mapping that feeds a function from it: at least
 // once, in any order, in batches, and again what failed or was not told to be done, until
-// it was received too often.
+// it was received too often. A queue without consumers is read by people.
 type queue struct {
 	world     *world
+	name      string
 	trigger   topology.QueueTrigger
 	consumers []*instance
 	handle    func(to *instance, event json.RawMessage) (events.SQSEventResponse, error)
 	// visibility and receivesMax are the queue's, or harder.
 	visibility  time.Duration
 	receivesMax int
+	// loses says that one message in n that it has taken vanishes, for what another way makes
+	// good, and off that it takes none.
+	loses *int
+	off   bool
 
 	waiting []*message // in the order in which they came
 	dead    []*message
@@ -48,37 +64,43 @@ type queue struct {
 
 // message is a message in the queue.
 type message struct {
-	number   int
+	name     string
+	id       string
 	body     string
 	visible  time.Time
 	receives int
 	failedAt time.Time // when a worker last did not do it
 }
 
-func (m *message) String() string { return fmt.Sprintf("message %d %s", m.number, m.body) }
+func (m *message) String() string { return m.name + " " + m.body }
 
-// newQueue returns a queue that hides messages for less long than the topology says, and
-// may give them up earlier: what is right for a queue must not rest on its patience, and
-// a history is short.
-func (w *world) newQueue(trigger topology.QueueTrigger, consumers []*instance, handle func(*instance, json.RawMessage) (events.SQSEventResponse, error)) *queue {
-	d := w.dice("terms of the queue")
-	return &queue{
-		world: w, trigger: trigger, consumers: consumers, handle: handle,
-		visibility:  d.between(consumers[0].function.Timeout, queueHidesMax),
-		receivesMax: pick(d, []int{2, 4, trigger.ReceivesMax}),
+// consume lets the instances of a function consume the queue. It hides messages for less long than the
+// topology says, and may give them up earlier: what is right for a queue must not rest on
+// its patience, and a history is short.
+func (q *queue) consume(consumers []*instance, handle func(*instance, json.RawMessage) (events.SQSEventResponse, error)) {
+	function := consumers[0].function
+	if function.Queue == nil {
+		panic("sim: the topology has no queue for function " + string(function.Name))
 	}
+	d := q.world.dice("terms of the " + q.name + " queue")
+	q.trigger, q.consumers, q.handle = *function.Queue, consumers, handle
+	q.visibility = d.between(function.Timeout, queueHidesMax)
+	q.receivesMax = pick(d, []int{2, 4, q.trigger.ReceivesMax})
 }
 
-// put takes a message in.
-func (q *queue) put(body string) string {
+// put takes a message in, to be shown after a delay, and returns its id.
+func (q *queue) put(body string, delay time.Duration) string {
 	q.sent++
-	m := &message{number: q.sent, body: body}
-	d := q.world.dice(fmt.Sprintf("message %d", m.number))
-	delay := d.between(queueDelayMin, queueDelayMax) + d.between(0, q.world.faults.QueueLateMax)
-	q.world.trace.add("the queue has %s", m)
-	q.waiting = append(q.waiting, m)
-	q.show(m, delay)
-	return "message-" + strconv.Itoa(m.number)
+	m := &message{name: fmt.Sprintf("message %d of the %s queue", q.sent, q.name), id: "message-" + strconv.Itoa(q.sent), body: body}
+	d := q.world.dice(m.name)
+	delay += d.between(queueDelayMin, queueDelayMax) + d.between(0, q.world.faults.QueueLateMax)
+	lost := q.loses != nil && d.chance(*q.loses)
+	q.world.trace.add("%s is taken; lost: %t", m, lost)
+	if !lost {
+		q.waiting = append(q.waiting, m)
+		q.show(m, delay)
+	}
+	return m.id
 }
 
 // show makes the message visible after a while.
@@ -90,9 +112,10 @@ func (q *queue) show(m *message, after time.Duration) {
 // poll hands visible messages to the function, unless enough is being worked on.
 func (q *queue) poll() {
 	if q.busy >= q.trigger.ConcurrencyMax {
-		return // the end of a batch polls
+		return // the end of a batch polls, if anybody does
 	}
-	d := q.world.dice(fmt.Sprintf("batch %d", q.batches+1))
+	name := fmt.Sprintf("batch %d of the %s queue", q.batches+1, q.name)
+	d := q.world.dice(name)
 	most := 1 + d.IntN(q.trigger.BatchMessagesMax)
 	var batch []*message
 	for _, m := range q.waiting {
@@ -105,13 +128,12 @@ func (q *queue) poll() {
 	}
 	q.batches++
 	q.busy++
-	name := fmt.Sprintf("batch %d of the queue", q.batches)
 	event := events.SQSEvent{}
 	for _, m := range batch {
 		m.receives++
 		m.visible = q.world.kernel.now.Add(q.visibility)
 		event.Records = append(event.Records, events.SQSMessage{
-			MessageId: "message-" + strconv.Itoa(m.number), ReceiptHandle: fmt.Sprintf("receipt-%d-%d", m.number, m.receives),
+			MessageId: m.id, ReceiptHandle: fmt.Sprintf("receipt of %s-%d", m.id, m.receives),
 			Body: m.body, EventSource: "aws:sqs", Attributes: map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.receives)},
 		})
 		q.world.trace.add("%s: %s, for the %d. time", name, m, m.receives)
@@ -133,7 +155,7 @@ func (q *queue) settle(name string, batch []*message, handled bool, response eve
 	d := w.dice("after " + name)
 	for _, m := range batch {
 		failed := !handled || slices.ContainsFunc(response.BatchItemFailures, func(f events.SQSBatchItemFailure) bool {
-			return f.ItemIdentifier == "message-"+strconv.Itoa(m.number)
+			return f.ItemIdentifier == m.id
 		})
 		switch {
 		case failed && m.receives >= q.receivesMax:
@@ -161,8 +183,11 @@ func remove(list []*message, m *message) []*message {
 
 // close checks that nothing is left, and nothing was given up without a reason.
 func (q *queue) close() {
+	if q.consumers == nil {
+		return
+	}
 	for _, m := range q.waiting {
-		q.world.violated("liveness", "%s is still in the queue", m)
+		q.world.violated("liveness", "%s is still there", m)
 	}
 	for _, m := range q.dead {
 		if q.world.calmSince.Before(m.failedAt.Add(-q.consumers[0].function.Timeout)) {
@@ -171,15 +196,15 @@ func (q *queue) close() {
 	}
 }
 
-// sender is the queue as one function instance meets it.
+// sender is the queues as one function instance meets them.
 type sender struct {
-	queue    *queue
+	world    *world
 	instance *instance
 }
 
 // call sends once, and returns what the caller sees.
 func (s *sender) call(take func(d *dice)) error {
-	w, t := s.queue.world, s.queue.world.kernel.running
+	w, t := s.world, s.world.kernel.running
 	t.exitIfKilled()
 	if t.dice.chance(w.faults.Crash) {
 		if t.dice.chance(2) {
@@ -202,19 +227,33 @@ func (s *sender) call(take func(d *dice)) error {
 	return nil
 }
 
+// offer is one message that is offered to the queue of an address.
+type offer struct {
+	url, body    *string
+	delaySeconds int32
+}
+
+// take takes one message, and returns its id, or why it does not.
+func (s *sender) take(d *dice, o offer) (*string, error) {
+	q := s.world.queues[aws.ToString(o.url)]
+	delay := time.Duration(o.delaySeconds) * time.Second
+	switch {
+	case q == nil:
+		return nil, fmt.Errorf("there is no queue %q", aws.ToString(o.url))
+	case delay < 0 || delay > queueKeepsBackMax:
+		return nil, errDelay
+	case q.off || d.chance(s.world.faults.QueueRefused):
+		return nil, errQueueRefused
+	}
+	return aws.String(q.put(aws.ToString(o.body), delay)), nil
+}
+
 // SendMessage takes one message.
 func (s *sender) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
-	out, refused := &sqs.SendMessageOutput{}, false
-	err := s.call(func(d *dice) {
-		if refused = d.chance(s.queue.world.faults.QueueRefused); !refused {
-			out.MessageId = aws.String(s.queue.put(aws.ToString(in.MessageBody)))
-		}
-	})
-	switch {
-	case err != nil:
+	out, refused := &sqs.SendMessageOutput{}, error(nil)
+	err := s.call(func(d *dice) { out.MessageId, refused = s.take(d, offer{in.QueueUrl, in.MessageBody, in.DelaySeconds}) })
+	if err = errors.Join(err, refused); err != nil {
 		return nil, fmt.Errorf("SendMessage: %w", err)
-	case refused:
-		return nil, fmt.Errorf("SendMessage: %w", errQueueRefused)
 	}
 	return out, nil
 }
@@ -224,12 +263,12 @@ func (s *sender) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInp
 	out := &sqs.SendMessageBatchOutput{}
 	err := s.call(func(d *dice) {
 		for _, entry := range in.Entries {
-			if d.chance(s.queue.world.faults.QueueRefused) {
-				out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: entry.Id, Code: aws.String("ServiceUnavailable"), Message: aws.String("simulated")})
+			id, refused := s.take(d, offer{in.QueueUrl, entry.MessageBody, entry.DelaySeconds})
+			if refused != nil {
+				out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: entry.Id, Code: aws.String("ServiceUnavailable"), Message: aws.String(refused.Error())})
 				continue
 			}
-			id := s.queue.put(aws.ToString(entry.MessageBody))
-			out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{Id: entry.Id, MessageId: aws.String(id)})
+			out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{Id: entry.Id, MessageId: id})
 		}
 	})
 	if err != nil {

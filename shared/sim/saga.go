@@ -9,15 +9,11 @@ import (
 	"holdfast/shared/topology"
 )
 
-// startSaga starts two processes of the saga, so that they race, and the queue that wakes
+// startSaga starts two processes of the saga, so that they race, on the queue that wakes
 // them.
 func (w *world) startSaga() {
-	function, found := topology.FunctionNamed(topology.FunctionSaga)
-	if !found || function.Queue == nil {
-		panic("sim: the topology has no saga with a queue")
-	}
 	w.sagas = []*instance{w.newInstance("saga-0", topology.FunctionSaga), w.newInstance("saga-1", topology.FunctionSaga)}
-	w.queue = w.newQueue(*function.Queue, w.sagas, handleMessages)
+	w.queues[sagaQueueURL].consume(w.sagas, handleMessages)
 }
 
 // handleMessages hands a batch to the function and reads its answer as the mapping does.

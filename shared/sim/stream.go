@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"holdfast/shared/dynamo"
+	"holdfast/shared/ledger"
 	"holdfast/shared/sim/table"
 )
 
@@ -20,21 +21,28 @@ const (
 	// batchRecordsMax is small, so that a history has many batches.
 	batchRecordsMax = 10
 	// streamDelayMin is how long a change takes to the stream at the least.
-	streamDelayMin = 20 * time.Millisecond
+	streamDelayMin   = 20 * time.Millisecond
+	eventIDAttribute = "event_id"
 	// retryDelay is how long the mapping waits before it hands a failed batch over again.
 	retryDelay = 500 * time.Millisecond
 )
 
 // streamShard is one shard of the table's stream with the mapping that reads it: in
-// order, at least once, and again from the first record that failed. It never gives up;
-// a relay that is down for longer than the stream keeps records is the concern of those
-// who publish from the unpublished index.
+// order, at least once, and again from the first record that failed. A record that is too
+// old is given up; who publishes from the unpublished index makes that good.
 type streamShard struct {
 	world   *world
 	number  int
-	records []events.DynamoDBEventRecord
+	records []streamRecord
 	busy    bool
 	batches int
+}
+
+// streamRecord is a change on its way to the relay.
+type streamRecord struct {
+	at     time.Time // of the commit
+	event  ledger.EventID
+	record events.DynamoDBEventRecord
 }
 
 // put appends a change. Only new images are in the stream, and only inserts of events are
@@ -50,7 +58,8 @@ func (s *streamShard) put(m table.Mutation, sequence int) {
 	if m.Old != nil {
 		record.EventName = "MODIFY"
 	}
-	s.records = append(s.records, record)
+	id := ledger.EventID(record.Change.NewImage[eventIDAttribute].String())
+	s.records = append(s.records, streamRecord{s.world.kernel.now, id, record})
 	delay := streamDelayMin
 	if s.world.faults.StreamLagMax > 0 {
 		delay += s.world.dice(fmt.Sprintf("stream lag %d", sequence)).between(0, s.world.faults.StreamLagMax)
@@ -58,14 +67,34 @@ func (s *streamShard) put(m table.Mutation, sequence int) {
 	s.world.kernel.after(delay, s.poll)
 }
 
-// poll hands the next batch to the outbox, unless one is under way.
+// giveUp drops the records that are older than the stream keeps them.
+func (s *streamShard) giveUp() {
+	w := s.world
+	for w.faults.StreamKeepsFor > 0 && len(s.records) > 0 && w.kernel.now.Sub(s.records[0].at) > w.faults.StreamKeepsFor {
+		w.books.givenUp(s.records[0].event)
+		s.records = s.records[1:]
+	}
+}
+
+// poll hands the next batch to the outbox, unless one is under way, or no batch reaches it.
 func (s *streamShard) poll() {
-	if s.busy || len(s.records) == 0 {
+	if s.busy {
+		return
+	}
+	s.giveUp()
+	if len(s.records) == 0 {
+		return
+	}
+	if w := s.world; w.relayOutage.covers(w.kernel.now) {
+		w.kernel.at(w.relayOutage.to, s.poll)
 		return
 	}
 	s.busy = true
 	s.batches++
-	batch := s.records[:min(len(s.records), batchRecordsMax)]
+	batch := make([]events.DynamoDBEventRecord, min(len(s.records), batchRecordsMax))
+	for i := range batch {
+		batch[i] = s.records[i].record
+	}
 	name := fmt.Sprintf("batch %d of stream shard %d", s.batches, s.number)
 	s.world.trace.add("%s: %d records", name, len(batch))
 	response, err := events.DynamoDBEventResponse{}, error(nil)

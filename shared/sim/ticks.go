@@ -18,7 +18,11 @@ func (w *world) startTicks(from, to time.Time) {
 	for at := from.Add(tickEvery); !at.After(to); at = at.Add(tickEvery) {
 		name := fmt.Sprintf("tick %d", at.Sub(historyStart)/tickEvery)
 		w.kernel.at(at, func() {
-			w.tick(name, w.sweep)
+			if w.sweepOutage.covers(at) {
+				w.trace.add("%s does not reach the sweep", name)
+			} else {
+				w.tick(name, w.sweep)
+			}
 			w.tick(name+" of the saga", w.tickSaga)
 		})
 	}

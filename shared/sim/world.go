@@ -46,16 +46,18 @@ type world struct {
 	database *database
 	books    *books
 
-	apis      []*instance
-	sweeper   *instance
-	outbox    *instance
-	webhook   *instance
-	sagas     []*instance
-	queue     *queue
-	bank      *bank
-	stream    []*streamShard
-	sequence  int
-	envelopes int
+	apis     []*instance
+	sweeper  *instance
+	outbox   *instance
+	webhook  *instance
+	sagas    []*instance
+	queues   map[string]*queue // by their address
+	bank     *bank
+	stream   []*streamShard
+	sequence int
+	// relayOutage and sweepOutage are when no batch reaches the relay, and no tick the sweep.
+	relayOutage, sweepOutage outage
+	envelopes                int
 
 	calmSince time.Time
 	requests  []*request
@@ -107,6 +109,11 @@ func newWorld(seed uint64, faults Faults, contract *httpapi.Contract, keepTrace 
 		w.stream = append(w.stream, &streamShard{world: w, number: n})
 	}
 	w.bank = newBank(w)
+	w.relayOutage, w.sweepOutage = w.drawOutage("the relay", faults.RelayOutageMax), w.drawOutage("the sweep's ticks", faults.SweepOffMax)
+	w.queues = map[string]*queue{
+		sagaQueueURL: {world: w, name: "saga"}, expiryFailedQueueURL: {world: w, name: "expiry-failed"},
+		dueQueueURL: {world: w, name: "due", loses: &w.faults.DueLost, off: faults.DueQueueOff},
+	}
 	w.startSaga()
 	w.apis = []*instance{w.newInstance("api-0", topology.FunctionAPI), w.newInstance("api-1", topology.FunctionAPI)}
 	w.sweeper = w.newInstance("expiry", topology.FunctionExpiry)
