@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,9 +17,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	secrettypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
 
 	"holdfast/scripts/internal/cloud"
 )
@@ -283,30 +285,36 @@ func TestTakeEmptiesAQueue(t *testing.T) {
 	}
 }
 
-// Path style, as an S3 client is to be set up for a local endpoint.
-func TestObjectStore(t *testing.T) {
+// What the archive stands on: an object is written once, and what is not there reads so.
+func TestObjectIsWrittenOnce(t *testing.T) {
 	c := mustStart(t)
-	call := func(method, path, body string) string {
-		t.Helper()
-		request, err := http.NewRequestWithContext(t.Context(), method, c.Endpoint+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		answer, err := io.ReadAll(response.Body)
-		if err != nil || response.StatusCode != http.StatusOK {
-			t.Fatalf("%s %s: %s %s (%v)", method, path, response.Status, answer, err)
-		}
-		return string(answer)
+	if err := c.CreateBucket(t.Context(), "archive"); err != nil {
+		t.Fatal(err)
 	}
-	call(http.MethodPut, "/archive", "")
-	call(http.MethodPut, "/archive/a/b", "kept")
-	if got := call(http.MethodGet, "/archive/a/b", ""); got != "kept" {
-		t.Errorf("object = %q, want kept", got)
+	put := func(body string) error {
+		_, err := c.Objects().PutObject(t.Context(), &s3.PutObjectInput{
+			Bucket: aws.String("archive"), Key: aws.String("a/b"), Body: strings.NewReader(body), IfNoneMatch: aws.String("*"),
+		})
+		return err
+	}
+	if err := put("kept"); err != nil {
+		t.Fatal(err)
+	}
+	var refused smithy.APIError
+	if err := put("other"); !errors.As(err, &refused) || refused.ErrorCode() != "PreconditionFailed" {
+		t.Errorf("a second write: %v", err)
+	}
+	out, err := c.Objects().GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("archive"), Key: aws.String("a/b")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Body.Close()
+	if got, err := io.ReadAll(out.Body); err != nil || string(got) != "kept" {
+		t.Errorf("object = %q, %v; want kept", got, err)
+	}
+	_, err = c.Objects().GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("archive"), Key: aws.String("a/c")})
+	if missing := (*s3types.NoSuchKey)(nil); !errors.As(err, &missing) {
+		t.Errorf("an object that is not there: %v", err)
 	}
 }
 

@@ -51,6 +51,12 @@ func (s *System) variables(function topology.Function) (map[string]string, error
 		topology.VariableSweepPage:       strconv.Itoa(sweepPageItems),
 		topology.VariableSagaQueueURL:    s.queues[topology.ResourceSagaQueue].URL,
 		topology.VariablePaymentSecretID: string(topology.ResourcePaymentSecret),
+
+		topology.VariableDueQueueURL:                  s.queues[topology.ResourceDueQueue].URL,
+		topology.VariableExpiryFailedQueueURL:         s.queues[topology.ResourceExpiryFailed].URL,
+		topology.VariableArchiveBucketName:            archiveBucketName,
+		topology.VariableArchiveHoldsAfterDays:        strconv.Itoa(archiveHoldsAfterDays),
+		topology.VariableArchiveReservationsAfterDays: strconv.Itoa(archiveReservationsAfterDays),
 	}
 	between := s.options.Between
 	if between == nil {
@@ -62,6 +68,7 @@ func (s *System) variables(function topology.Function) (map[string]string, error
 		string(config.VariableLocalEventBridgeEndpoint): cloudEndpoint,
 		string(config.VariableLocalSQSEndpoint):         cloudEndpoint,
 		string(config.VariableLocalSecretsEndpoint):     cloudEndpoint,
+		string(config.VariableLocalS3Endpoint):          cloudEndpoint,
 		string(config.VariableLocalStripeEndpoint):      s.Payments.URL(),
 	}
 	for _, variable := range function.Variables {

@@ -14,6 +14,11 @@ const (
 	// tableName is the table in a data folder that is kept.
 	tableName    = "holdfast-local"
 	eventBusName = "holdfast-local"
+	// archiveBucketName is the archive's bucket, in the emulator's memory.
+	archiveBucketName = string(topology.ResourceArchiveBucket)
+	// The retentions are those of the stage dev.
+	archiveHoldsAfterDays        = 30
+	archiveReservationsAfterDays = 400
 	// sweepPageItems is the page of the stage dev.
 	sweepPageItems = 100
 	// queueRetryAfter is short, so that nobody waits for the minutes that a failed message
@@ -40,7 +45,8 @@ type Options struct {
 	// Port is the gateway's port on 127.0.0.1, and the payment provider's is the next one; 0
 	// means any free ones.
 	Port int
-	// SweepEvery is how often the schedules start their functions; 0 means as deployed.
+	// SweepEvery is what the schedules take for a minute: it is how often the sweep runs, and
+	// what runs less often is faster or slower by the same factor. 0 means as deployed.
 	SweepEvery time.Duration
 	// QueueRetryAfter is how long a message stays hidden after a run that failed at it, in
 	// whole seconds; 0 means two seconds.

@@ -16,22 +16,7 @@ import (
 // createQueues makes the queues of the topology, each under its name there: first those
 // that nothing comes after, then those whose dead letters go to one of them.
 func (s *System) createQueues(ctx context.Context) error {
-	var last []topology.Resource
-	for _, function := range topology.Functions() {
-		if function.Stream != nil {
-			last = append(last, function.Stream.FailureDestination)
-		}
-		if function.Schedule != nil {
-			last = append(last, function.Schedule.FailureDestination)
-		}
-		if function.Queue != nil {
-			last = append(last, function.Queue.DeadLetters)
-		}
-	}
-	for _, resource := range last {
-		if _, isMade := s.queues[resource]; isMade {
-			continue
-		}
+	for _, resource := range topology.QueuesForPeople() {
 		queue, err := s.cloud.CreateQueue(ctx, string(resource))
 		if err != nil {
 			return err

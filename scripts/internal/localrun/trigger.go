@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
@@ -45,7 +46,7 @@ func (s *System) startTriggers(context.Context) error {
 func (s *System) startSchedule(function topology.Function) error {
 	trigger := *function.Schedule
 	if s.options.SweepEvery > 0 {
-		trigger.Every = s.options.SweepEvery
+		trigger.Every = time.Duration(float64(trigger.Every) / float64(time.Minute) * float64(s.options.SweepEvery))
 	}
 	failures := s.queues[trigger.FailureDestination]
 	created, err := schedule.New(schedule.Config{
