@@ -119,3 +119,10 @@ func (s *Store) Parked(ctx context.Context, shard int, page ledger.Page) ([]ledg
 	}
 	return parked, next, nil
 }
+
+// isParked reports whether the item is among the parked holds, and remembers that the hold
+// is due at dueAt. A sweep looks at those too.
+func isParked(i item, id ledger.HoldID, dueAt time.Time) bool {
+	return !dueAt.IsZero() && stringOf(i, AttributeDueShard) == dueShardKey(kindParked, ledger.DueShard(id)) &&
+		numberOf(i, AttributeDueAtMs) > 0 && numberOf(i, attributeParkedDueAtMs) == milliseconds(dueAt)
+}

@@ -73,7 +73,8 @@ func addRecord(page *ledger.Records, i item) error {
 		if !waits {
 			dueAt = time.Time{}
 		}
-		page.Holds = append(page.Holds, ledger.StoredHold{Hold: hold, Due: isDue(i, dueShardKey(kindHold, ledger.DueShard(hold.ID)), dueAt)})
+		listed := isDue(i, dueShardKey(kindHold, ledger.DueShard(hold.ID)), dueAt) || isParked(i, hold.ID, dueAt)
+		page.Holds = append(page.Holds, ledger.StoredHold{Hold: hold, Due: listed})
 		return err
 	case sort == sortReservation:
 		reservation, err := decodeReservation(i)
