@@ -84,7 +84,10 @@ func (e *Ender) End(ctx context.Context, entry ledger.DueHold, request ledger.Re
 
 // failed deals with a failure that is the hold's own.
 func (e *Ender) failed(ctx context.Context, entry ledger.DueHold, cause error, request ledger.RequestID) Ending {
-	outcome, err := e.count(ctx, entry, ledger.CodeOf(cause))
+	outcome, err := guarded(func() (Outcome, error) { return e.count(ctx, entry, ledger.CodeOf(cause)) })
+	if outcome == 0 {
+		outcome = OutcomeFailed // a panic
+	}
 	if outcome == OutcomeParked {
 		e.log(ctx, request, "a hold could not be ended again and again, and is parked; see what is wrong with it", entry, cause)
 	} else {

@@ -1,0 +1,221 @@
+package expiry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"holdfast/shared/due"
+	"holdfast/shared/ledger"
+	"holdfast/shared/skew"
+	"holdfast/shared/system"
+	"holdfast/shared/telemetry"
+)
+
+const (
+	// MessagesAtOnceMax bounds how many messages of a batch are worked on at the same time.
+	// It is a whole batch, so that a message that hangs makes no other late.
+	MessagesAtOnceMax = 10
+	// SendFor bounds the sending of one message.
+	SendFor = 2 * time.Second
+)
+
+// WorkerPorts is what a Worker works with. All are needed.
+type WorkerPorts struct {
+	Ender *Ender
+	// Sweep answers a call for another sweep.
+	Sweep Helper
+	// Queue is the queue that the messages come from.
+	Queue Sender
+	// Parking is read to learn of the clock, when nothing is known of it.
+	Parking  Parking
+	Skew     Skew
+	Parallel system.Parallel
+	Clock    system.Clock
+	Logger   *slog.Logger
+}
+
+// Helper sweeps beside the sweep that has called for help. A Sweep is one.
+type Helper interface {
+	// Help sweeps once, and calls for no more help. Its report and its error are those of
+	// any other sweep.
+	Help(ctx context.Context, request ledger.RequestID) (Report, error)
+}
+
+// Worker ends the holds that due messages name. A message is a hint, as an entry of the
+// due index is: it may come early, late, twice or never, and the sweep does what it does
+// not.
+type Worker struct {
+	ports WorkerPorts
+}
+
+// NewWorker returns a Worker. It returns an error when a port is missing.
+func NewWorker(ports WorkerPorts) (*Worker, error) {
+	p := ports
+	if p.Ender == nil || p.Sweep == nil || p.Queue == nil || p.Parking == nil || p.Skew == nil || p.Parallel == nil || p.Clock == nil || p.Logger == nil {
+		return nil, errors.New("due messages: a port is missing")
+	}
+	return &Worker{ports}, nil
+}
+
+// BatchReport is what became of the messages of one batch.
+type BatchReport struct {
+	// Released counts the holds that were ended, Ended those that had ended before or are
+	// due later, Forwarded the messages that were sent on, because their time had not come.
+	Released, Ended, Forwarded int
+	// Failed counts the messages that could not be worked on.
+	Failed int
+	// Delays are the times from the due time to the end of each hold that was released.
+	Delays []time.Duration
+	// Help is the sweep that a message has called for, and HelpErr its error. It is nil
+	// without such a message.
+	Help    *Report
+	HelpErr error
+}
+
+// step is what became of one message.
+type step int
+
+const (
+	stepFailed step = iota // it comes again
+	stepParked             // it could not be worked on, and need not come again
+	stepReleased
+	stepEnded
+	stepForwarded
+	stepHelp // a call for a sweep, which is answered after all others
+)
+
+// Work works on one batch. The answer names the messages that must come again: those that
+// failed, those that can't be read, and those for which no time was left. The queue moves
+// what comes too often to its dead letters; the sweep ends their holds in any case. The
+// error means that the whole batch must come again, because the clock is wrong
+// (ErrClockUnreliable) or because a message has no id, so that it could not be named. A
+// batch may be repeated, in parts and at the same time.
+func (w *Worker) Work(ctx context.Context, batch events.SQSEvent, request ledger.RequestID) (events.SQSEventResponse, BatchReport, error) {
+	response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
+	var report BatchReport
+	for i, m := range batch.Records {
+		if m.MessageId == "" {
+			return events.SQSEventResponse{}, report, fmt.Errorf("due messages: message %d of %d has no id", i+1, len(batch.Records))
+		}
+	}
+	late := lateAfter(ctx, w.ports.Clock)
+	w.learnOfClock(ctx, batch)
+	if w.ports.Skew.Unreliable() {
+		return events.SQSEventResponse{}, report, ErrClockUnreliable
+	}
+	steps, delays := make([]step, len(batch.Records)), make([]time.Duration, len(batch.Records))
+	w.ports.Parallel.Do(len(batch.Records), MessagesAtOnceMax, func(i int) {
+		steps[i], delays[i] = w.message(ctx, batch.Records[i], request, late)
+	})
+	for i, m := range batch.Records {
+		report.add(steps[i], delays[i])
+		if steps[i] == stepFailed {
+			response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
+		}
+		if steps[i] == stepHelp && report.Help == nil {
+			report.Help = &Report{}
+		}
+	}
+	if report.Help != nil {
+		*report.Help, report.HelpErr = w.ports.Sweep.Help(ctx, request)
+	}
+	return response, report, nil
+}
+
+func (r *BatchReport) add(s step, delay time.Duration) {
+	switch s {
+	case stepReleased:
+		r.Released++
+		r.Delays = append(r.Delays, delay)
+	case stepEnded:
+		r.Ended++
+	case stepForwarded:
+		r.Forwarded++
+	case stepFailed, stepParked:
+		r.Failed++
+	case stepHelp:
+	}
+}
+
+// learnOfClock makes some reads, whose answers say how far the clock is off, when nothing
+// is known of it: a process that has just begun, or was frozen, must not end by a clock
+// that nobody has looked at.
+func (w *Worker) learnOfClock(ctx context.Context, batch events.SQSEvent) {
+	ctx, cancel := context.WithTimeout(ctx, StepFor)
+	defer cancel()
+	reads := 0
+	for _, m := range batch.Records {
+		message, err := due.DecodeMessage(m.Body)
+		for err == nil && reads < skew.Observations && !w.ports.Skew.Known() {
+			if _, readErr := w.ports.Parking.Failures(ctx, message.Hold); readErr != nil {
+				w.ports.Logger.WarnContext(ctx, "a read that tells of the clock has failed", slog.Any("error", readErr))
+			}
+			reads++
+		}
+	}
+}
+
+// message works on one message, whatever happens on the way. What is logged of a message
+// that can't be read is its id: the rest may be anything (promise P12).
+func (w *Worker) message(ctx context.Context, m events.SQSMessage, request ledger.RequestID, late func() bool) (step, time.Duration) {
+	ctx = telemetry.WithCorrelation(ctx, slog.String("message_id", m.MessageId))
+	if isSweepCall(m.Body) {
+		return stepHelp, 0
+	}
+	message, err := due.DecodeMessage(m.Body)
+	if err != nil {
+		w.ports.Logger.ErrorContext(ctx, "a message can't be read; it ends as a dead letter", slog.Any("error", err))
+		return stepFailed, 0
+	}
+	if late() {
+		w.ports.Logger.WarnContext(ctx, "no time was left for a message; it comes again")
+		return stepFailed, 0
+	}
+	if wait := message.Delay(w.ports.Clock.Now()); wait > 0 {
+		return w.forward(ctx, message, wait), 0
+	}
+	ending := w.ports.Ender.End(ctx, ledger.DueHold{ID: message.Hold, DueAt: message.DueAt}, request)
+	switch ending.Outcome {
+	case OutcomeReleased:
+		return stepReleased, ending.Delay
+	case OutcomeEnded:
+		return stepEnded, 0
+	case OutcomeParked:
+		// From now on the sweep has its times.
+		return stepParked, 0
+	default:
+		return stepFailed, 0
+	}
+}
+
+// forward sends the message on: the queue keeps none back for longer than due.DelayMax. It
+// is sent before the old one is deleted, so a crash doubles it and loses none.
+func (w *Worker) forward(ctx context.Context, message due.Message, wait time.Duration) step {
+	ctx, cancel := context.WithTimeout(ctx, SendFor)
+	defer cancel()
+	body, err := message.Encode()
+	if err == nil {
+		_, err = guarded(func() (struct{}, error) { return struct{}{}, w.ports.Queue.Send(ctx, body, wait) })
+	}
+	if err != nil {
+		w.ports.Logger.ErrorContext(ctx, "a message before its time could not be sent on; it comes again",
+			slog.String(telemetry.KeyHoldID, string(message.Hold)), slog.Any("error", err))
+		return stepFailed
+	}
+	return stepForwarded
+}
+
+// lateAfter reports, from MarginBeforeDeadline before the deadline on, that nothing new may
+// begin.
+func lateAfter(ctx context.Context, clock system.Clock) func() bool {
+	stopAt := clock.Now().Add(SweepForMax)
+	if deadline, bounded := ctx.Deadline(); bounded && deadline.Add(-MarginBeforeDeadline).Before(stopAt) {
+		stopAt = deadline.Add(-MarginBeforeDeadline)
+	}
+	return func() bool { return ctx.Err() != nil || !clock.Now().Before(stopAt) }
+}
