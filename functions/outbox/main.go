@@ -1,6 +1,6 @@
 // Command outbox is the Lambda function that publishes the ledger's events from the
-// table's stream, and wakes the saga where they concern it. It only wires: what the relay
-// does is in package outbox.
+// table's stream, wakes the saga where they concern it, and has holds looked at when they
+// are due. It only wires: what the relay does is in package outbox.
 package main
 
 import (
@@ -71,7 +71,8 @@ func compose(ctx context.Context) (handler, error) {
 		Metrics: telemetry.NewEmitter(os.Stdout, clock, source), Clock: clock, Random: random,
 		Logger: telemetry.NewLogger(os.Stdout, source),
 	}, outbox.Settings{
-		Bus: c.EventBusName, Stage: string(c.Stage), CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: c.SagaQueueURL,
+		Bus: c.EventBusName, Stage: string(c.Stage), CallBytesMax: outbox.CallBytesMaxDefault,
+		SagaQueueURL: c.SagaQueueURL, DueQueueURL: c.DueQueueURL,
 	})
 	if err != nil {
 		return nil, err

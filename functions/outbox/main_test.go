@@ -113,6 +113,7 @@ func mustCompose(t *testing.T, table, dynamoDB, eventBridge string) handler {
 	t.Setenv("HOLDFAST_TABLE_NAME", table)
 	t.Setenv("HOLDFAST_EVENT_BUS_NAME", "holdfast-events")
 	t.Setenv("HOLDFAST_SAGA_QUEUE_URL", "http://127.0.0.1:1/saga")
+	t.Setenv("HOLDFAST_DUE_QUEUE_URL", "http://127.0.0.1:1/due")
 	t.Setenv("HOLDFAST_LOCAL_DYNAMODB_ENDPOINT", dynamoDB)
 	t.Setenv("HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT", eventBridge)
 	t.Setenv("HOLDFAST_LOCAL_SQS_ENDPOINT", eventBridge)
@@ -487,6 +488,7 @@ func TestAWrongEnvironmentStopsTheStart(t *testing.T) {
 	t.Setenv("HOLDFAST_TABLE_NAME", "holdfast")
 	t.Setenv("HOLDFAST_EVENT_BUS_NAME", "a bus")
 	t.Setenv("HOLDFAST_SAGA_QUEUE_URL", "https://sqs.example.com/saga")
+	t.Setenv("HOLDFAST_DUE_QUEUE_URL", "https://sqs.example.com/due")
 	if _, err := compose(t.Context()); err == nil || !strings.Contains(err.Error(), "HOLDFAST_EVENT_BUS_NAME") {
 		t.Errorf("compose: %v", err)
 	}

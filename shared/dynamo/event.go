@@ -125,12 +125,21 @@ func DecodeEventImage(image map[string]lambdaevents.DynamoDBAttributeValue) (led
 		}
 		item[name] = converted
 	}
-	event, err := decodeEvent(item)
+	event, err := decodeWholeEvent(item)
 	if err != nil {
 		return ledger.Event{}, fmt.Errorf("stream image: %w", err)
 	}
+	return event, nil
+}
+
+// decodeWholeEvent decodes an event that is to be published: no part may be missing.
+func decodeWholeEvent(item map[string]types.AttributeValue) (ledger.Event, error) {
+	event, err := decodeEvent(item)
+	if err != nil {
+		return ledger.Event{}, err
+	}
 	if event.ID == "" || event.Type == "" || event.Version < 1 || !event.OfOne() {
-		return ledger.Event{}, fmt.Errorf("stream image: event %q lacks a part", event.ID)
+		return ledger.Event{}, fmt.Errorf("event %q lacks a part", event.ID)
 	}
 	return event, nil
 }
@@ -169,8 +178,8 @@ func fromLambda(v lambdaevents.DynamoDBAttributeValue) (types.AttributeValue, er
 	}
 }
 
-// MarkPublished takes the event out of the unpublished index and notes when it was
-// published. It changes no promise of the ledger, so it is not a Change. It may be
+// MarkPublished takes the event out of the unpublished index, or the quarantine, and notes
+// when it was published. It changes no promise of the ledger, so it is not a Change. It may be
 // repeated; it never creates an event that is not there.
 func (s *Store) MarkPublished(ctx context.Context, e ledger.Event, at time.Time) error {
 	built, err := expression.NewBuilder().
@@ -178,7 +187,9 @@ func (s *Store) MarkPublished(ctx context.Context, e ledger.Event, at time.Time)
 		WithUpdate(expression.
 			Set(expression.Name(attributePublishedAtMs), expression.Value(milliseconds(at))).
 			Remove(expression.Name(AttributeUnpublishedShard)).
-			Remove(expression.Name(AttributeUnpublishedOrder))).
+			Remove(expression.Name(AttributeUnpublishedOrder)).
+			Remove(expression.Name(attributeQuarantinedReason)).
+			Remove(expression.Name(attributeQuarantinedAtMs))).
 		Build()
 	if err != nil {
 		return internal("building the published mark", err)

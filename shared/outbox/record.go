@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
 	"holdfast/shared/ledger"
-	"holdfast/shared/payment"
 )
 
 const (
@@ -30,17 +29,17 @@ var errUndecodable = errors.New("not an event that can be read")
 // errTooLarge is the reason of an event that no call to the bus can carry.
 var errTooLarge = errors.New("larger than the bus takes")
 
-// record is a stream record of a new event, on its way to the bus.
+// record is a new event on its way to the bus: of the stream, or of the table.
 type record struct {
-	sequenceNumber string
-	item           string // where the event is in the table, for whoever repairs it
+	sequenceNumber string           // in the stream; "" for an event that was read from the table
+	item           ledger.EventItem // where the event is in the table
 	event          ledger.Event
 	entry          types.PutEventsRequestEntry
 	bytes          int
-	// wakes is the reservation that the saga must look at because of the event, and message
-	// tells it so; both are "" for none.
-	wakes   ledger.ReservationID
-	message string
+	// wake is for the saga, and due for whoever ends the hold at its time; both may be none.
+	wake, due message
+	// dueErr is why there is no due message where there should be one.
+	dueErr error
 	// err is why the record cannot be published, now or ever.
 	err error
 }
@@ -79,25 +78,29 @@ func (r *Relay) read(batch events.DynamoDBEvent) ([]record, error) {
 
 func (r *Relay) readRecord(raw events.DynamoDBEventRecord) record {
 	keys := raw.Change.Keys
-	out := record{
-		sequenceNumber: raw.Change.SequenceNumber,
-		item:           text(keys[PartitionKeyAttribute]) + " " + text(keys[SortKeyAttribute]),
-	}
-	if out.event, out.err = r.ports.Decode(raw.Change.NewImage); out.err != nil {
-		out.err = fmt.Errorf("%w: %w", errUndecodable, out.err)
+	event, err := r.ports.Decode(raw.Change.NewImage)
+	out := r.newRecord(ledger.EventItem{PartitionKey: text(keys[PartitionKeyAttribute]), SortKey: text(keys[SortKeyAttribute])}, event, err)
+	out.sequenceNumber = raw.Change.SequenceNumber
+	return out
+}
+
+// newRecord is the record of an event, or of an item that can't be read as one.
+func (r *Relay) newRecord(item ledger.EventItem, event ledger.Event, unreadable error) record {
+	out := record{item: item}
+	if unreadable != nil {
+		out.err = fmt.Errorf("%w: %w", errUndecodable, unreadable)
 		return out
 	}
-	if !out.event.OfOne() {
+	if out.event = event; !event.OfOne() {
 		out.err = fmt.Errorf("%w: it is not of one hold, reservation or slot", errUndecodable)
 		return out
 	}
-	if out.wakes = wakes(out.event); out.wakes != "" {
-		if out.message, out.err = (payment.Message{Reservation: out.wakes}).Encode(); out.err != nil {
-			out.err = fmt.Errorf("%w: %w", errUndecodable, out.err)
-			return out
-		}
+	if out.wake, out.err = r.wakeUp(event); out.err != nil {
+		out.err = fmt.Errorf("%w: %w", errUndecodable, out.err)
+		return out
 	}
-	if out.entry, out.err = newEntry(out.event, r.settings.Bus, r.settings.Stage); out.err != nil {
+	out.due, out.dueErr = r.dueMessage(event)
+	if out.entry, out.err = newEntry(event, r.settings.Bus, r.settings.Stage); out.err != nil {
 		return out
 	}
 	out.bytes = entryBytes(out.entry)

@@ -46,7 +46,7 @@ func TestEventsArePublishedAndMarked(t *testing.T) {
 		!entry.Time.Equal(list[0].OccurredAt) || !slices.Equal(entry.Resources, []string{"hold/hold_01"}) {
 		t.Errorf("entry: %+v", entry)
 	}
-	want := map[string]float64{"published": 23, "failed": 0, "set_aside": 0, "truncated": 0, "lag_seconds_max": 1}
+	want := map[string]float64{"published": 23, "failed": 0, "set_aside": 0, "truncated": 0, "due_unsent": 0, "lag_seconds_max": 1}
 	if got := w.reported(); !maps.Equal(got, want) {
 		t.Errorf("reported %v, want %v", got, want)
 	}
@@ -426,10 +426,11 @@ func TestALostReportIsLogged(t *testing.T) {
 }
 
 func TestSettingsAreChecked(t *testing.T) {
-	good := outbox.Settings{Bus: "events", Stage: "dev", CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: "https://queue.example/saga"}
+	good := outbox.Settings{Bus: "events", Stage: "dev", CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: sagaURL, DueQueueURL: dueURL}
 	for name, change := range map[string]func(*outbox.Settings){
 		"no bus":    func(s *outbox.Settings) { s.Bus = "" },
 		"no queue":  func(s *outbox.Settings) { s.SagaQueueURL = "" },
+		"no due":    func(s *outbox.Settings) { s.DueQueueURL = "" },
 		"no stage":  func(s *outbox.Settings) { s.Stage = "" },
 		"no bytes":  func(s *outbox.Settings) { s.CallBytesMax = 0 },
 		"too large": func(s *outbox.Settings) { s.CallBytesMax = outbox.CallBytesLimit + 1 },

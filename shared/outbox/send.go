@@ -47,19 +47,19 @@ func (e *entryError) Error() string {
 // send sends the chosen records of one call to the bus. It returns one error for each
 // of them, nil for an accepted one.
 func (d *delivery) send(ctx context.Context, call []record) []error {
-	return d.persist(ctx, len(call), func(ctx context.Context, open []int) []error { return d.sendOnce(ctx, call, open) })
+	return d.persist(ctx, len(call), TriesMax, func(ctx context.Context, open []int) []error { return d.sendOnce(ctx, call, open) })
 }
 
 // persist asks once to send n things until all of them are accepted, or refused for good,
-// or attempts or time have run out. It returns one error for each, nil for an accepted
+// or triesMax or time has run out. It returns one error for each, nil for an accepted
 // one. Only what is not yet accepted, named by its index, is sent again.
-func (d *delivery) persist(ctx context.Context, n int, once func(ctx context.Context, open []int) []error) []error {
+func (d *delivery) persist(ctx context.Context, n, triesMax int, once func(ctx context.Context, open []int) []error) []error {
 	failures := make([]error, n)
 	open := make([]int, n)
 	for i := range open {
 		open[i] = i
 	}
-	for attempt := range TriesMax {
+	for attempt := range triesMax {
 		if len(open) == 0 || attempt > 0 && (d.late(ctx) || d.pause(ctx, attempt) != nil) {
 			break
 		}

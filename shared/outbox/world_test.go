@@ -22,6 +22,11 @@ import (
 	"holdfast/shared/telemetry"
 )
 
+const (
+	sagaURL = "https://queue.example/saga"
+	dueURL  = "https://queue.example/due"
+)
+
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
 // world is a relay between a stream of the test's making and a bus that obeys orders.
@@ -69,7 +74,7 @@ func (w *world) relay(ports outbox.Ports) *outbox.Relay {
 		bytesMax = outbox.CallBytesMaxDefault
 	}
 	relay, err := outbox.NewRelay(ports, outbox.Settings{
-		Bus: "events", Stage: "dev", CallBytesMax: bytesMax, SagaQueueURL: "https://queue.example/saga",
+		Bus: "events", Stage: "dev", CallBytesMax: bytesMax, SagaQueueURL: sagaURL, DueQueueURL: dueURL,
 	})
 	if err != nil {
 		w.tb.Fatal(err)
@@ -198,6 +203,10 @@ type marker struct {
 	tb     testing.TB
 	bus    *outboxtest.Bus
 	marked []ledger.EventID
+	// quarantined are the reasons by the item, and failQuarantine is the error of the next
+	// ones, if any.
+	quarantined    map[string]string
+	failQuarantine error
 	// fail gives the error of a mark; nil marks everything.
 	fail func(ledger.EventID) error
 }
@@ -218,6 +227,20 @@ func (m *marker) MarkPublished(_ context.Context, e ledger.Event, at time.Time) 
 		}
 	}
 	m.marked = append(m.marked, e.ID)
+	return nil
+}
+
+func (m *marker) Quarantine(_ context.Context, item ledger.EventItem, reason string, at time.Time) error {
+	if at.IsZero() || !at.Equal(at.Truncate(time.Millisecond)) {
+		m.tb.Errorf("%s is quarantined at %s", item, at)
+	}
+	if m.failQuarantine != nil {
+		return m.failQuarantine
+	}
+	if m.quarantined == nil {
+		m.quarantined = map[string]string{}
+	}
+	m.quarantined[item.String()] = reason
 	return nil
 }
 

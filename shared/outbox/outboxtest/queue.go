@@ -23,19 +23,33 @@ const messagesMax = 10
 
 var (
 	entryIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
-	messagePattern = regexp.MustCompile(`^\{"reservation_id":"rsv_[0-9a-z]{26}"\}$`)
+	wakeUpPattern  = regexp.MustCompile(`^\{"reservation_id":"rsv_[0-9a-z]{26}"\}$`)
+	duePattern     = regexp.MustCompile(`^\{"hold_id":"hold_[0-9a-z]{26}","due_at_ms":[1-9][0-9]*\}$`)
 )
 
-// Queue is the saga's queue. Its zero value takes everything that is right; it is safe
-// for concurrent use.
+// delaySecondsMax is the longest that SQS keeps a message back. Source:
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+const delaySecondsMax = 900
+
+// Message is a message that the queue has taken.
+type Message struct {
+	QueueURL     string
+	Body         string
+	DelaySeconds int
+}
+
+// Queue is the queues of the relay, under one roof as with an SQS client: the saga's, and
+// that of due messages. Its zero value takes everything that is right; it is safe for
+// concurrent use.
 type Queue struct {
 	mutex      sync.Mutex
 	calls      int
-	bodies     []string
+	messages   []Message
 	violations []string
 
 	refuse     func(body string) string
 	down       bool
+	downAt     map[string]bool
 	loseNext   int
 	silent     bool
 	beforeCall func()
@@ -46,6 +60,16 @@ func (q *Queue) Refuse(code func(body string) string) { q.order(func() { q.refus
 
 // Down makes every call fail with ErrDown, or ends that.
 func (q *Queue) Down(down bool) { q.order(func() { q.down = down }) }
+
+// DownAt makes every call to one queue fail with ErrDown, or ends that.
+func (q *Queue) DownAt(queueURL string, down bool) {
+	q.order(func() {
+		if q.downAt == nil {
+			q.downAt = map[string]bool{}
+		}
+		q.downAt[queueURL] = down
+	})
+}
 
 // LoseAnswers makes the next n calls take their messages and answer with ErrAnswerLost.
 func (q *Queue) LoseAnswers(n int) { q.order(func() { q.loseNext = n }) }
@@ -69,21 +93,30 @@ func (q *Queue) Calls() int {
 	return q.calls
 }
 
-// Woken are the reservations of the messages that the queue has taken, in order.
-func (q *Queue) Woken() []string {
+// Messages are what the queue has taken, in order.
+func (q *Queue) Messages() []Message {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
+	return slices.Clone(q.messages)
+}
+
+// Woken are the reservations of the wake-ups that the queue has taken, in order.
+func (q *Queue) Woken() []string {
 	var out []string
-	for _, body := range q.bodies {
-		var message struct {
+	for _, m := range q.Messages() {
+		var wakeUp struct {
 			Reservation string `json:"reservation_id"`
 		}
-		if err := json.Unmarshal([]byte(body), &message); err != nil {
-			q.violations = append(q.violations, err.Error())
+		if err := json.Unmarshal([]byte(m.Body), &wakeUp); err == nil && wakeUp.Reservation != "" {
+			out = append(out, wakeUp.Reservation)
 		}
-		out = append(out, message.Reservation)
 	}
 	return out
+}
+
+// Due are the due messages that the queue has taken, in order.
+func (q *Queue) Due() []Message {
+	return slices.DeleteFunc(q.Messages(), func(m Message) bool { return !duePattern.MatchString(m.Body) })
 }
 
 // Violations say what no call should have contained.
@@ -107,7 +140,7 @@ func (q *Queue) SendMessageBatch(ctx context.Context, input *sqs.SendMessageBatc
 	}
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	if q.down {
+	if q.down || q.downAt[aws.ToString(input.QueueUrl)] {
 		return nil, ErrDown
 	}
 	q.calls++
@@ -125,9 +158,9 @@ func (q *Queue) SendMessageBatch(ctx context.Context, input *sqs.SendMessageBatc
 			output.Failed = append(output.Failed, types.BatchResultErrorEntry{Id: entry.Id, Code: aws.String(code), Message: aws.String("refused on order")})
 			continue
 		}
-		q.bodies = append(q.bodies, body)
+		q.messages = append(q.messages, Message{aws.ToString(input.QueueUrl), body, int(entry.DelaySeconds)})
 		output.Successful = append(output.Successful, types.SendMessageBatchResultEntry{
-			Id: entry.Id, MessageId: aws.String(fmt.Sprintf("message-%d", len(q.bodies))),
+			Id: entry.Id, MessageId: aws.String(fmt.Sprintf("message-%d", len(q.messages))),
 		})
 	}
 	if q.loseNext > 0 {
@@ -149,16 +182,26 @@ func messageFaults(input *sqs.SendMessageBatchInput) []string {
 	if n := len(input.Entries); n < 1 || n > messagesMax {
 		faults = append(faults, fmt.Sprintf("%d messages in one call", n))
 	}
-	ids, bodies := map[string]bool{}, map[string]bool{}
+	ids, bodies, wakeUps := map[string]bool{}, map[string]bool{}, 0
 	for _, entry := range input.Entries {
 		id, body := aws.ToString(entry.Id), aws.ToString(entry.MessageBody)
 		if !entryIDPattern.MatchString(id) || ids[id] {
 			faults = append(faults, fmt.Sprintf("the entry id %q is wrong or comes twice", id))
 		}
-		if !messagePattern.MatchString(body) || bodies[body] {
-			faults = append(faults, fmt.Sprintf("the message %q is no wake-up, or comes twice", body))
+		isWakeUp := wakeUpPattern.MatchString(body)
+		if !isWakeUp && !duePattern.MatchString(body) || bodies[body] {
+			faults = append(faults, fmt.Sprintf("the message %q is no wake-up and no due message, or comes twice", body))
+		}
+		if delay := entry.DelaySeconds; delay < 0 || delay > delaySecondsMax || isWakeUp && delay > 0 {
+			faults = append(faults, fmt.Sprintf("the message %q is kept back for %d s", body, delay))
+		}
+		if isWakeUp {
+			wakeUps++
 		}
 		ids[id], bodies[body] = true, true
+	}
+	if wakeUps > 0 && wakeUps < len(input.Entries) {
+		faults = append(faults, "wake-ups and due messages in one call to one queue")
 	}
 	return faults
 }

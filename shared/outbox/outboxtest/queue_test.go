@@ -22,6 +22,12 @@ func message(n int) types.SendMessageBatchRequestEntry {
 	}
 }
 
+func dueMessage(delaySeconds int32) types.SendMessageBatchRequestEntry {
+	return types.SendMessageBatchRequestEntry{
+		Id: aws.String("due"), DelaySeconds: delaySeconds, MessageBody: aws.String(`{"hold_id":"hold_00000000000000000000000000","due_at_ms":17}`),
+	}
+}
+
 func sendTo(q *outboxtest.Queue, entries ...types.SendMessageBatchRequestEntry) (*sqs.SendMessageBatchOutput, error) {
 	return q.SendMessageBatch(context.Background(), &sqs.SendMessageBatchInput{QueueUrl: aws.String("url"), Entries: entries})
 }
@@ -41,6 +47,11 @@ func TestTheQueueFindsWhatIsWrong(t *testing.T) {
 		wrong   bool
 	}{
 		"ten":              {eleven[:10], false},
+		"a due message":    {[]types.SendMessageBatchRequestEntry{dueMessage(900)}, false},
+		"a long delay":     {[]types.SendMessageBatchRequestEntry{dueMessage(901)}, true},
+		"a negative delay": {[]types.SendMessageBatchRequestEntry{dueMessage(-1)}, true},
+		"a late wake-up":   {changed(func(m *types.SendMessageBatchRequestEntry) { m.DelaySeconds = 1 }), true},
+		"of two kinds":     {[]types.SendMessageBatchRequestEntry{message(1), dueMessage(1)}, true},
 		"none":             {nil, true},
 		"eleven":           {eleven, true},
 		"one twice":        {[]types.SendMessageBatchRequestEntry{message(1), message(1)}, true},
@@ -55,7 +66,7 @@ func TestTheQueueFindsWhatIsWrong(t *testing.T) {
 		if _, err := sendTo(q, test.entries...); (err != nil) != test.wrong || (len(q.Violations()) > 0) != test.wrong {
 			t.Errorf("%s: %v, %v", name, err, q.Violations())
 		}
-		if test.wrong && len(q.Woken()) > 0 {
+		if test.wrong && len(q.Messages()) > 0 {
 			t.Errorf("%s: messages of a wrong call are taken", name)
 		}
 	}
@@ -80,12 +91,23 @@ func TestTheQueueObeysOrders(t *testing.T) {
 	if _, err := sendTo(q, message(3)); !errors.Is(err, outboxtest.ErrAnswerLost) || !slices.Equal(q.Woken(), []string{reservationID(1), reservationID(3)}) {
 		t.Errorf("LoseAnswers: %v, woken %v", err, q.Woken())
 	}
+	if _, err := sendTo(q, dueMessage(7)); err != nil {
+		t.Error(err)
+	}
+	if due := q.Due(); len(due) != 1 || due[0] != (outboxtest.Message{QueueURL: "url", Body: *dueMessage(7).MessageBody, DelaySeconds: 7}) || len(q.Woken()) != 2 {
+		t.Errorf("due messages: %+v", due)
+	}
+	q.DownAt("url", true)
+	if _, err := sendTo(q, message(6)); !errors.Is(err, outboxtest.ErrDown) {
+		t.Errorf("DownAt: %v", err)
+	}
+	q.DownAt("url", false)
 	q.Silent(true)
 	if output, err := sendTo(q, message(4)); err != nil || len(output.Successful)+len(output.Failed) != 0 {
 		t.Errorf("Silent: %+v, %v", output, err)
 	}
 	q.Down(true)
-	if _, err := sendTo(q, message(5)); !errors.Is(err, outboxtest.ErrDown) || q.Calls() != 3 {
+	if _, err := sendTo(q, message(5)); !errors.Is(err, outboxtest.ErrDown) || q.Calls() != 4 {
 		t.Errorf("Down: %v after %d calls", err, q.Calls())
 	}
 	q.Down(false)
