@@ -71,6 +71,7 @@ var (
 	namePattern          = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 	holdIDPattern        = regexp.MustCompile(`^hold_[0-9a-z]{26}$`)
 	reservationIDPattern = regexp.MustCompile(`^rsv_[0-9a-z]{26}$`)
+	batchIDPattern       = regexp.MustCompile(`^batch_[0-9a-z]{26}$`)
 )
 
 // ValidName reports whether s may name a slot, a resource or a resource type:
@@ -83,6 +84,9 @@ func ValidHoldID(s string) bool { return holdIDPattern.MatchString(s) }
 
 // ValidReservationID reports whether s has the form of a reservation id.
 func ValidReservationID(s string) bool { return reservationIDPattern.MatchString(s) }
+
+// ValidBatchID reports whether s has the form of a batch id.
+func ValidBatchID(s string) bool { return batchIDPattern.MatchString(s) }
 
 // DueShard is the partition of the due index that a hold waits in.
 func DueShard(id HoldID) int { return int(hash(string(id)) % DueShards) }
@@ -106,6 +110,9 @@ func NewHoldID(random [16]byte) HoldID { return HoldID("hold_" + encodeID(random
 func NewReservationID(random [16]byte) ReservationID {
 	return ReservationID("rsv_" + encodeID(random))
 }
+
+// NewBatchID gives 128 random bits the form of a batch id.
+func NewBatchID(random [16]byte) BatchID { return BatchID("batch_" + encodeID(random)) }
 
 // NewEventID gives 128 random bits the form of an event id.
 func NewEventID(random [16]byte) EventID { return EventID("event_" + encodeID(random)) }

@@ -1,0 +1,319 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"holdfast/shared/ledger"
+	"holdfast/shared/system"
+)
+
+// markTriesMax is how often a mark is made anew that was refused.
+const markTriesMax = 3
+
+// errDamaged is the error of an object that does not read as it was written.
+var errDamaged = errors.New("the object does not read as it was written")
+
+// batch is one batch on its way into the archive.
+type batch struct {
+	plan ledger.ArchivePlan
+	// records are the subjects as this worker has read them for the data object; none for
+	// an object that another run has written.
+	records map[ledger.ArchiveSubject]record
+	object  []byte // as it is in the bucket
+	data    data
+}
+
+// batch takes up the plan of the shard, or makes one, and brings it to its end. It reports
+// whether there may be more.
+func (s *shardRun) batch(ctx context.Context) (more bool, err error) {
+	plan, planned, err := s.stored(ctx)
+	if err != nil {
+		return false, err
+	}
+	b := &batch{plan: plan}
+	if planned {
+		complete, err := s.resume(ctx, b)
+		if err != nil || complete {
+			return complete, err
+		}
+	} else {
+		b, err = s.begin(ctx)
+		if err != nil || b == nil {
+			return false, err
+		}
+	}
+	if b.object == nil { // nothing of the plan is left as it was
+		return true, s.clear(ctx, b.plan, 0)
+	}
+	return s.finish(ctx, b)
+}
+
+// resume takes up what a worker before has left. It reports true if only the plan was left
+// to be cleared. A manifest is the end of a batch: what it does not name is archived later,
+// in another batch.
+func (s *shardRun) resume(ctx context.Context, b *batch) (complete bool, err error) {
+	name := batchOf(b.plan)
+	text, err := s.bucket.read(ctx, name.ManifestKey())
+	if err == nil {
+		m, err := decodeManifest(text, name)
+		if err != nil {
+			return false, err
+		}
+		return true, s.clear(ctx, b.plan, m.Count)
+	}
+	if !errors.Is(err, ErrNotThere) {
+		return false, err
+	}
+	object, err := s.bucket.read(ctx, name.DataKey())
+	if errors.Is(err, ErrNotThere) {
+		lines, err := s.gather(ctx, b)
+		if err != nil || len(lines) == 0 {
+			return false, err
+		}
+		return false, s.write(ctx, b, lines)
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, b.take(object)
+}
+
+// gather reads the planned subjects for a data object that is not there yet. Those that
+// have changed since are left out.
+func (s *shardRun) gather(ctx context.Context, b *batch) (lines [][]byte, err error) {
+	b.records = make(map[ledger.ArchiveSubject]record, len(b.plan.Subjects))
+	size := 0
+	for _, planned := range b.plan.Subjects {
+		if err := s.keep(ctx); err != nil {
+			return nil, err
+		}
+		r, there, err := s.read(ctx, planned.Subject)
+		if err != nil {
+			return nil, err
+		}
+		if !there || r.version() != planned.Version || r.archivedIn() != "" {
+			continue
+		}
+		text, err := r.line()
+		if err != nil {
+			return nil, err
+		}
+		if size += len(text); size > batchBytesMax {
+			break // it is archived later, in another batch
+		}
+		b.records[planned.Subject] = r
+		lines = append(lines, text)
+	}
+	return lines, nil
+}
+
+// write puts the data object into the bucket and reads it back. If there is one, another
+// worker on the same plan was faster, and its object counts: it is never written twice.
+func (s *shardRun) write(ctx context.Context, b *batch, lines [][]byte) error {
+	object, err := compress(lines)
+	if err != nil {
+		return err
+	}
+	key := batchOf(b.plan).DataKey()
+	created, err := s.bucket.create(ctx, key, dataType, object)
+	if err != nil {
+		return err
+	}
+	stored, err := s.bucket.read(ctx, key)
+	if err != nil {
+		return err
+	}
+	same := bytes.Equal(stored, object)
+	if created && !same {
+		return fmt.Errorf("read the object %s back: %w", key, errDamaged)
+	}
+	if !same {
+		b.records = nil
+	}
+	if err := b.take(stored); err != nil {
+		return err
+	}
+	return b.verify(lines, same)
+}
+
+// take reads the data object of the batch.
+func (b *batch) take(object []byte) error {
+	d, err := decodeData(object)
+	if err != nil {
+		return fmt.Errorf("batch %s: %w", b.plan.Batch, err)
+	}
+	b.object, b.data = object, d
+	return nil
+}
+
+// verify compares what the object reads as with the lines that were written: a fault of
+// the encoding must be found while the table still has all of it.
+func (b *batch) verify(lines [][]byte, same bool) error {
+	if !same {
+		return nil // each of its lines is compared with the table
+	}
+	read := 0
+	for _, text := range lines {
+		l, err := decodeLine(text)
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(b.data.lines[l.subject()].text, text) {
+			read++
+		}
+	}
+	if read != len(lines) || len(b.data.lines) != len(lines) {
+		return fmt.Errorf("batch %s has %d lines, and %d read as they were written: %w", b.plan.Batch, len(lines), read, errDamaged)
+	}
+	return nil
+}
+
+// finish marks what the data object has, seals the plan, and writes the manifest. It
+// reports false if time ran out: the plan stays, for the next run.
+func (s *shardRun) finish(ctx context.Context, b *batch) (bool, error) {
+	var archived []ledger.PlannedSubject
+	left := make(map[ledger.ArchiveSubject]bool)
+	for _, planned := range b.plan.Subjects {
+		if s.late(ctx) {
+			s.report.Truncated = true
+			return false, nil
+		}
+		if err := s.keep(ctx); err != nil {
+			return false, err
+		}
+		done, err := s.settle(ctx, b, planned)
+		if err != nil {
+			return false, err
+		}
+		left[planned.Subject] = !done
+	}
+	for _, planned := range b.plan.Subjects {
+		done := !left[planned.Subject]
+		if !done {
+			// A worker that was thought dead may have marked it before the plan was sealed.
+			var err error
+			if done, err = s.marked(ctx, b.plan, planned.Subject); err != nil {
+				return false, err
+			}
+		}
+		if done {
+			archived = append(archived, planned)
+		}
+	}
+	if err := s.writeManifest(ctx, batchOf(b.plan).ManifestKey(), newManifest(b.plan, b.object, archived)); err != nil {
+		return false, err
+	}
+	return true, s.clear(ctx, b.plan, len(archived))
+}
+
+// settle marks one subject as archived, if it still is what the data object has of it, and
+// reports whether it lies in this batch now. What changed since stays in the table, and is
+// archived later in another batch.
+func (s *shardRun) settle(ctx context.Context, b *batch, planned ledger.PlannedSubject) (bool, error) {
+	stored, there := b.data.lines[planned.Subject]
+	if !there || stored.Version != planned.Version {
+		return false, nil
+	}
+	r, known := b.records[planned.Subject]
+	if !known {
+		var err error
+		if r, there, err = s.read(ctx, planned.Subject); err != nil {
+			return false, err
+		}
+		if !there {
+			// Nothing but the archive takes it out of the table, and no other batch had it.
+			return true, s.purge(ctx, b.plan, planned.Subject)
+		}
+	}
+	if in := r.archivedIn(); in != "" {
+		if in != b.plan.Batch {
+			return false, nil
+		}
+		return true, s.purge(ctx, b.plan, planned.Subject)
+	}
+	text, err := r.line()
+	if err != nil {
+		return false, err
+	}
+	if !bytes.Equal(text, stored.text) {
+		return false, nil
+	}
+	if marked, err := s.commit(ctx, b.plan, r); err != nil || !marked {
+		return false, err
+	}
+	return true, s.purge(ctx, b.plan, planned.Subject)
+}
+
+// commit marks the record, and reports false if it may not be archived any more. A refusal
+// may be the doing of another worker on the same batch, whose mark is as good, or of one
+// that marked the other hold of the same reservation: then the mark is made anew.
+func (s *shardRun) commit(ctx context.Context, plan ledger.ArchivePlan, r record) (bool, error) {
+	for range markTriesMax {
+		change, err := s.mark(ctx, r, plan.Batch, system.Millisecond(s.clock))
+		if ledger.CodeOf(err) == ledger.CodeNotArchivable {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		err = s.apply(ctx, change)
+		if err == nil {
+			return true, nil
+		}
+		if refused := (*ledger.Refused)(nil); !errors.As(err, &refused) {
+			return false, fmt.Errorf("mark %s %s as archived: %w", plan.Kind, idOf(r.subject), err)
+		}
+		if marked, err := s.marked(ctx, plan, r.subject); err != nil || marked {
+			return marked, err
+		}
+	}
+	return false, nil
+}
+
+func (s *shardRun) apply(ctx context.Context, change ledger.Change) error {
+	ctx, cancel := context.WithTimeout(ctx, StepFor)
+	defer cancel()
+	return s.store.Commit(ctx, change)
+}
+
+// marked reports whether the subject lies in the batch of the plan.
+func (s *shardRun) marked(ctx context.Context, plan ledger.ArchivePlan, subject ledger.ArchiveSubject) (bool, error) {
+	r, there, err := s.read(ctx, subject)
+	if err != nil || !there {
+		return false, err
+	}
+	return r.archivedIn() == plan.Batch, nil
+}
+
+// purge makes the events of what is marked leave the table with it.
+func (s *shardRun) purge(ctx context.Context, plan ledger.ArchivePlan, subject ledger.ArchiveSubject) error {
+	ctx, cancel := context.WithTimeout(ctx, StepFor)
+	defer cancel()
+	if err := s.store.PurgeEvents(ctx, subject, plan.Batch, purgeAt(system.Millisecond(s.clock))); err != nil {
+		return fmt.Errorf("purge the events of %s %s: %w", plan.Kind, idOf(subject), err)
+	}
+	return nil
+}
+
+// writeManifest writes the manifest. One that is there must be the same: the answer of the
+// first try was lost.
+func (s *shardRun) writeManifest(ctx context.Context, key string, m Manifest) error {
+	text, err := m.encode()
+	if err != nil {
+		return err
+	}
+	if _, err := s.bucket.create(ctx, key, manifestType, text); err != nil {
+		return err
+	}
+	stored, err := s.bucket.read(ctx, key)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(stored, text) {
+		return fmt.Errorf("the object %s: %w", key, errDamaged)
+	}
+	return nil
+}
