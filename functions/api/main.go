@@ -54,7 +54,7 @@ func compose(ctx context.Context) (handler, error) {
 	source := telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionAPI)}
 	logger := telemetry.NewLogger(os.Stdout, source)
 	api, err := httpapi.New(httpapi.Options{
-		Store: dynamo.NewStore(client, c.TableName, clock, random), Clock: clock, Random: random,
+		Store: dynamo.NewStore(client, c.TableName, clock, random), Clock: clock, Gauge: gauge, Random: random,
 		OperatorGroup: c.OperatorGroup,
 		Provider:      newProvider(c, shared, clock, logger),
 		Logger:        logger,

@@ -4,10 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"holdfast/shared/dynamo/dynamotest"
 )
@@ -36,7 +41,12 @@ func event(t *testing.T, method, path, body, scope string) json.RawMessage {
 func sender(t *testing.T) func(method, path, body, scope string, status int) map[string]any {
 	t.Helper()
 	client, table := dynamotest.NewTable(t)
-	endpoint := *client.Options().BaseEndpoint
+	return senderTo(t, table, *client.Options().BaseEndpoint)
+}
+
+// senderTo composes the function on a table at endpoint.
+func senderTo(t *testing.T, table, endpoint string) func(method, path, body, scope string, status int) map[string]any {
+	t.Helper()
 	t.Setenv("HOLDFAST_STAGE", "local")
 	t.Setenv("HOLDFAST_TABLE_NAME", table)
 	t.Setenv("HOLDFAST_OPERATOR_GROUP", "ops")
@@ -81,6 +91,38 @@ func TestTheWiringWorks(t *testing.T) {
 		t.Errorf("slot: %v", slot)
 	}
 	send(http.MethodPost, "/v1/holds", strings.Replace(body, `"quantity":3`, `"quantity":1`, 1), "holds", http.StatusUnprocessableEntity)
+}
+
+// The real clients measure the real clock: in front of the table is a server whose date is
+// an hour ahead, and no hold is made until it tells the truth.
+func TestAWrongClockMakesNoHold(t *testing.T) {
+	client, table := dynamotest.NewTable(t)
+	target, err := url.Parse(*client.Options().BaseEndpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ahead atomic.Int64
+	ahead.Store(int64(time.Hour))
+	liar := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ModifyResponse: func(r *http.Response) error {
+			r.Header.Set("Date", time.Now().UTC().Add(time.Duration(ahead.Load())).Format(http.TimeFormat))
+			return nil
+		},
+	})
+	t.Cleanup(liar.Close)
+	send := senderTo(t, table, liar.URL)
+	send(http.MethodPut, "/v1/slots/seat", `{"resource_type":"flight","resource_id":"KE0901","capacity":3,"unit_amount":1000,"currency":"KRW","open":true}`,
+		"catalog", http.StatusCreated)
+	const body = `{"slot_ids":["seat"],"quantity":3,"quoted_price":1000}`
+	if p := send(http.MethodPost, "/v1/holds", body, "holds", http.StatusServiceUnavailable); p["code"] != "clock_unreliable" {
+		t.Errorf("refused with %v", p["code"])
+	}
+	if slot := send(http.MethodGet, "/v1/slots/seat", "", "catalog", http.StatusOK); slot["available"] != 3.0 {
+		t.Errorf("slot: %v", slot)
+	}
+	ahead.Store(0)
+	send(http.MethodPost, "/v1/holds", body, "holds", http.StatusCreated)
 }
 
 // Case G1: a fault of ours leaves a line that CloudWatch counts, and other answers none.

@@ -107,6 +107,7 @@ const (
 	ProblemCodeBodyTooLarge               ProblemCode = "body_too_large"
 	ProblemCodeBusy                       ProblemCode = "busy"
 	ProblemCodeCapacityInUse              ProblemCode = "capacity_in_use"
+	ProblemCodeClockUnreliable            ProblemCode = "clock_unreliable"
 	ProblemCodeForbidden                  ProblemCode = "forbidden"
 	ProblemCodeHoldNotActive              ProblemCode = "hold_not_active"
 	ProblemCodeHoldNotFound               ProblemCode = "hold_not_found"
@@ -146,6 +147,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeBusy:
 		return true
 	case ProblemCodeCapacityInUse:
+		return true
+	case ProblemCodeClockUnreliable:
 		return true
 	case ProblemCodeForbidden:
 		return true

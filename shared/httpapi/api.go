@@ -12,6 +12,7 @@ import (
 	"holdfast/shared/commands"
 	"holdfast/shared/ledger"
 	"holdfast/shared/payment"
+	"holdfast/shared/skew"
 	"holdfast/shared/system"
 	"holdfast/shared/telemetry"
 )
@@ -24,11 +25,13 @@ type Options struct {
 	// Provider is asked for payments. Without one, every route that needs it is answered
 	// with payment_provider_unavailable.
 	Provider payment.Provider
+	// Gauge measures Clock by the answers that Store gets. Without one the clock is trusted.
+	Gauge *skew.Gauge
 	// OperatorGroup is the group whose members, with the scope operate, are operators.
 	OperatorGroup string
 	// Logger gets one line for each request.
 	Logger *slog.Logger
-	// Metrics counts the faults of ours; nil counts nothing.
+	// Metrics counts the faults of ours and tells of a clock that is off; nil tells nothing.
 	Metrics Metrics
 	// Contract may be one that is shared by several APIs; nil loads one.
 	Contract *Contract
@@ -74,6 +77,8 @@ type API struct {
 	commands      *commands.Commands
 	payments      *commands.Payments // nil without a provider
 	clock         system.Clock
+	gauge         *skew.Gauge // nil when the clock is trusted
+	skewReport    skewReport
 	random        system.Random
 	operatorGroup string
 	logger        *slog.Logger
@@ -99,7 +104,7 @@ func New(o Options) (*API, error) {
 	}
 	a := &API{
 		store: o.Store, commands: commands.New(o.Store, o.Clock, o.Random),
-		clock: o.Clock, random: o.Random, operatorGroup: o.OperatorGroup, logger: o.Logger, metrics: o.Metrics,
+		clock: o.Clock, gauge: o.Gauge, random: o.Random, operatorGroup: o.OperatorGroup, logger: o.Logger, metrics: o.Metrics,
 		contract: contract, alternatives: newAlternativesCache(),
 	}
 	if o.Provider != nil {
@@ -153,13 +158,17 @@ func (a *API) GetDocument(_ http.ResponseWriter, r *http.Request) {
 
 // report tells of a request that has been answered: with its line in the log, and if it
 // ended in a fault of ours, with a count of one. Every such fault is a mistake in this
-// code or its deployment, so a single one is worth an alarm (case G1).
+// code or its deployment, so a single one is worth an alarm (case G1). A clock that is off
+// is told with the request that found it so.
 func (a *API) report(ctx context.Context, x *exchange) {
 	if x.code == ledger.CodeInternal && a.metrics != nil {
 		if err := a.metrics.Emit(telemetry.Properties{telemetry.KeyRequestID: string(x.caller.RequestID)},
 			telemetry.Count(telemetry.MetricAPIInternalFaults, 1)); err != nil {
 			x.causes = append(x.causes, fmt.Errorf("count the fault: %w", err))
 		}
+	}
+	if err := a.reportSkew(x.caller.RequestID); err != nil {
+		x.causes = append(x.causes, err)
 	}
 	a.log(ctx, x)
 }

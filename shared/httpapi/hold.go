@@ -20,7 +20,8 @@ const (
 	pageReadsMax = 5
 )
 
-// CreateHold holds units for the caller.
+// CreateHold holds units for the caller, unless this machine's clock is too wrong to say
+// until when.
 func (a *API) CreateHold(_ http.ResponseWriter, r *http.Request, params CreateHoldParams) {
 	x := exchangeOf(r)
 	var body HoldRequest
@@ -38,6 +39,10 @@ func (a *API) CreateHold(_ http.ResponseWriter, r *http.Request, params CreateHo
 	}
 	request, err := x.request("owner", params.IdempotencyKey, meaning{Body: linesOf(quotes)})
 	if err != nil {
+		x.fail(err)
+		return
+	}
+	if err := a.refuseByClock(r.Context(), quotes[0].Slot); err != nil {
 		x.fail(err)
 		return
 	}

@@ -20,6 +20,7 @@ const (
 	codeBodyTooLarge         ledger.Code = "body_too_large"
 	codeUnsupportedMediaType ledger.Code = "unsupported_media_type"
 	codeKeyMissing           ledger.Code = "idempotency_key_missing"
+	codeClockUnreliable      ledger.Code = "clock_unreliable"
 )
 
 const (
@@ -65,6 +66,8 @@ var answerForms = map[ledger.Code]answerForm{
 	ledger.CodeReservationNotActive: {http.StatusConflict, "The reservation has no payment to go on with"},
 	ledger.CodeTooLateToCancel:      {http.StatusConflict, "It is too late to cancel"},
 	ledger.CodeReturnOverSale:       {http.StatusConflict, "More is given back than is left"},
+	ledger.CodeHoldArchived:         {http.StatusConflict, "The hold lies in the archive"},
+	ledger.CodeReservationArchived:  {http.StatusConflict, "The reservation lies in the archive"},
 	ledger.CodeAlreadyUsed:          {http.StatusConflict, "What was granted has been used"},
 	ledger.CodeKeyInProgress:        {http.StatusConflict, "The request is being carried out"},
 	codeBodyTooLarge:                {http.StatusRequestEntityTooLarge, "The body is too large"},
@@ -74,6 +77,7 @@ var answerForms = map[ledger.Code]answerForm{
 	ledger.CodeBusy:                 {http.StatusServiceUnavailable, "Too busy"},
 	ledger.CodeUnavailable:          {http.StatusServiceUnavailable, "Not available now"},
 	ledger.CodeOutcomeUnknown:       {http.StatusServiceUnavailable, "The outcome is not known"},
+	codeClockUnreliable:             {http.StatusServiceUnavailable, "A clock is wrong"},
 	ledger.CodePaymentUnavailable:   {http.StatusServiceUnavailable, "The payment provider does not answer"},
 }
 
