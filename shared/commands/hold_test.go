@@ -3,7 +3,6 @@ package commands_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
 	"sync"
@@ -12,7 +11,7 @@ import (
 	"time"
 
 	"holdfast/shared/commands"
-	"holdfast/shared/expiry"
+	"holdfast/shared/expiry/expirytest"
 	"holdfast/shared/ledger"
 )
 
@@ -306,10 +305,7 @@ func TestCaseD4_LostRaceIsDecidedAgain(t *testing.T) {
 		t.Fatalf("the hold is %+v, %v", before, err)
 	}
 	b.clock.Advance(time.Hour)
-	sweep, err := expiry.NewSweep(b.store.Store, b.others, b.clock, slog.New(slog.DiscardHandler), ledger.PageItemsMax)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sweep := expirytest.MustSweep(t, b.store.Store, b.others, b.clock, ledger.PageItemsMax)
 	report, err := sweep.Run(t.Context(), "sweep")
 	if err != nil || report.Released+report.AlreadyEnded+report.Failed != 0 || report.Lag != 0 {
 		t.Errorf("the sweep reports %+v, %v; want nothing to do", report, err)

@@ -3,7 +3,6 @@ package dynamo_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -11,7 +10,7 @@ import (
 	"holdfast/shared/commands"
 	"holdfast/shared/dynamo"
 	"holdfast/shared/dynamo/dynamotest"
-	"holdfast/shared/expiry"
+	"holdfast/shared/expiry/expirytest"
 	"holdfast/shared/ledger"
 	"holdfast/shared/system/systemtest"
 )
@@ -125,10 +124,7 @@ func TestCaseB8_TheIndexHasWhatTheTableHas(t *testing.T) {
 	if !slices.Equal(held, made) || counters.Held != holds {
 		t.Errorf("the table has %d holds and %+v", len(held), counters)
 	}
-	sweep, err := expiry.NewSweep(s.store, s.commands, s.clock, slog.New(slog.DiscardHandler), 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	sweep := expirytest.MustSweep(t, s.store, s.commands, s.clock, 10)
 	if report, err := sweep.Run(context.Background(), "request_sweep"); err != nil || report.Released != holds || report.Failed != 0 {
 		t.Errorf("the sweep reports %+v, %v", report, err)
 	}

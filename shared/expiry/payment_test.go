@@ -57,7 +57,7 @@ func TestAHoldWithAnOpenAttemptEndsAfterUnknownFor(t *testing.T) {
 		w.pay(id)
 		w.clock.Set(test.at)
 		report := mustRun(t, w.sweep(nil, nil, 100))
-		if want := (expiry.Report{Released: test.released, Lag: test.lag, LagKnown: true}); report != want {
+		if want := (expiry.Report{Released: test.released, ReleaseDelayP95: test.lag, Lag: test.lag, LagKnown: true}); report != want {
 			t.Errorf("at %s: report %+v, want %+v", test.at, report, want)
 		}
 		hold := w.read(id)
@@ -96,7 +96,7 @@ func TestAHoldWhoseAttemptIsClosedEndsAtItsRelease(t *testing.T) {
 		t.Errorf("before its release: %+v", report)
 	}
 	w.clock.Set(start.Add(holdFor + ledger.GraceForDefault + time.Minute))
-	if report := mustRun(t, w.sweep(nil, nil, 100)); report != (expiry.Report{Released: 1, Lag: time.Minute, LagKnown: true}) {
+	if report := mustRun(t, w.sweep(nil, nil, 100)); report != (expiry.Report{Released: 1, ReleaseDelayP95: time.Minute, Lag: time.Minute, LagKnown: true}) {
 		t.Errorf("after its release: %+v", report)
 	}
 }

@@ -2,15 +2,17 @@ package expiry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"holdfast/shared/due"
+	"holdfast/shared/lease"
 	"holdfast/shared/ledger"
 	"holdfast/shared/system"
-	"holdfast/shared/telemetry"
 )
 
 const (
@@ -26,6 +28,13 @@ const (
 	// FailureLinesMax bounds the log lines about single holds in one sweep. The count
 	// goes on.
 	FailureLinesMax = 20
+	// RoundFor is after what time a round begins nothing more, so that the pace follows a
+	// database that has become slow, and leases are renewed in time: a round and its last
+	// step take less than half of LeaseFor.
+	RoundFor = 5 * time.Second
+	// WorkersMax is how many workers share a backlog. The queue that calls the helpers lets
+	// no more run at once (topology), and 16 shards give each two.
+	WorkersMax = 8
 )
 
 // Store is what a sweep reads. A ledger.Store is one.
@@ -45,136 +54,338 @@ type Releaser interface {
 	ExpireHold(ctx context.Context, id ledger.HoldID, request ledger.RequestID) (bool, error)
 }
 
-// Sweep ends overdue holds, one at a time, the longest overdue first.
-type Sweep struct {
-	store     Store
-	releaser  Releaser
-	clock     system.Clock
-	logger    *slog.Logger
-	pageItems int
+// HoldEnder ends one hold, whatever happens on the way. An Ender is one. It is called from
+// several goroutines at once.
+type HoldEnder interface {
+	End(ctx context.Context, entry ledger.DueHold, request ledger.RequestID) Ending
 }
 
-// NewSweep returns a Sweep that reads pageItems entries of a shard at once. It returns
-// an error when that is not 1 to ledger.PageItemsMax.
-func NewSweep(store Store, releaser Releaser, clock system.Clock, logger *slog.Logger, pageItems int) (*Sweep, error) {
-	if pageItems < 1 || pageItems > ledger.PageItemsMax {
-		return nil, fmt.Errorf("sweep: a page of %d items; want 1 to %d", pageItems, ledger.PageItemsMax)
+// Helpers are other workers.
+type Helpers interface {
+	// Call asks for n more sweeps, 1 to WorkersMax-1, which begin when they can. It may be
+	// repeated: a sweep that finds nothing to do ends at once.
+	Call(ctx context.Context, n int) error
+}
+
+// SweepPorts is what a Sweep works with. All but Helpers are needed; without them it does
+// all of the work alone.
+type SweepPorts struct {
+	Store    Store
+	Ender    HoldEnder
+	Leases   lease.Leases
+	Helpers  Helpers
+	Clock    system.Clock
+	Parallel system.Parallel
+	Logger   *slog.Logger
+}
+
+// SweepSettings is how a Sweep works.
+type SweepSettings struct {
+	// PageItems is how many entries of a shard it reads at once at the most, 1 to
+	// ledger.PageItemsMax.
+	PageItems int
+	// ParallelMax is how many holds it ends at once at the most, 1 to ParallelLimit.
+	ParallelMax int
+}
+
+// Sweep ends overdue holds, the longest overdue first.
+type Sweep struct {
+	ports    SweepPorts
+	settings SweepSettings
+}
+
+// NewSweep returns a Sweep. It returns an error when a port is missing or a setting is out
+// of bounds.
+func NewSweep(ports SweepPorts, settings SweepSettings) (*Sweep, error) {
+	if ports.Store == nil || ports.Ender == nil || ports.Leases == nil || ports.Clock == nil || ports.Parallel == nil || ports.Logger == nil {
+		return nil, errors.New("sweep: a port is missing")
 	}
-	return &Sweep{store: store, releaser: releaser, clock: clock, logger: logger, pageItems: pageItems}, nil
+	if settings.PageItems < 1 || settings.PageItems > ledger.PageItemsMax {
+		return nil, fmt.Errorf("sweep: a page of %d items; want 1 to %d", settings.PageItems, ledger.PageItemsMax)
+	}
+	if settings.ParallelMax < 1 || settings.ParallelMax > ParallelLimit {
+		return nil, fmt.Errorf("sweep: %d holds at once; want 1 to %d", settings.ParallelMax, ParallelLimit)
+	}
+	return &Sweep{ports: ports, settings: settings}, nil
 }
 
 // Report is what a sweep saw and did.
 type Report struct {
 	// Lag is how long the oldest overdue hold had been over when the sweep began; zero
 	// when none was. It is not known, and then LagKnown is false, when a shard could not
-	// be read or time ran out before a hold was found: zero would be a lie.
+	// be read or time ran out before a hold was found: zero would be a lie. Parked holds are
+	// not in it.
 	Lag      time.Duration
 	LagKnown bool
 	// Released counts the holds that this sweep ended.
 	Released int
+	// ReleaseDelayP95 is the time from the due time to the end that 95 % of them stay at or
+	// under. It is zero when there are none.
+	ReleaseDelayP95 time.Duration
 	// AlreadyEnded counts entries whose hold had ended, or is due later than the entry
 	// says. The index is never strongly consistent, and other sweeps run.
 	AlreadyEnded int
-	// Failed counts the holds that should have been ended and could not be.
+	// Failed counts the holds that should have been ended and could not be, and Parked those
+	// that were put aside for that.
 	Failed int
+	Parked int
 	// Truncated says that the sweep stopped for lack of time with work left, and
 	// RemainingMin how many entries it had read and left behind.
 	Truncated    bool
 	RemainingMin int
+	// Helpers is how many other workers it has called.
+	Helpers int
+	// LeftToOthers is how many shards with something due it has left to workers that have
+	// leased them.
+	LeftToOthers int
 }
 
-// Run sweeps once. It returns an error when a shard could not be read to its end, after
-// it has done what it could with the others; the Report is right in any case. A hold
-// that fails is counted and logged, and is no error: the next sweep meets it again.
-// It may be called again at any time, also while another call runs.
+// Run sweeps once, and calls helpers when there is more to do than one worker can. It
+// returns an error when a shard could not be read to its end, after it has done what it
+// could with the others; the Report is right in any case. A hold that fails is counted,
+// and is no error: the next sweep meets it again. It may be called again at any time, also
+// while another call runs; the request is the name under which it takes leases.
 func (s *Sweep) Run(ctx context.Context, request ledger.RequestID) (Report, error) {
-	now := system.Millisecond(s.clock)
-	stopAt := now.Add(SweepForMax)
-	if deadline, bounded := ctx.Deadline(); bounded && deadline.Add(-MarginBeforeDeadline).Before(stopAt) {
-		stopAt = deadline.Add(-MarginBeforeDeadline)
+	report, _, err := s.run(ctx, request)
+	return report, err
+}
+
+// run is Run, and gives the delays of the holds that it ended too.
+func (s *Sweep) run(ctx context.Context, request ledger.RequestID) (Report, []time.Duration, error) {
+	r := s.begin(ctx, request)
+	r.mayCall, r.mayWait = s.ports.Helpers != nil, true
+	err := r.sweep(ctx)
+	return r.report, r.delays, err
+}
+
+// Help is Run for a worker that was called by another: it calls nobody, and does not wait
+// for what others have leased.
+func (s *Sweep) Help(ctx context.Context, request ledger.RequestID) (Report, error) {
+	r := s.begin(ctx, request)
+	r.helps = true
+	err := r.sweep(ctx)
+	return r.report, err
+}
+
+// begin fixes the one time of a run, and when it stops.
+func (s *Sweep) begin(ctx context.Context, request ledger.RequestID) *run {
+	clock := s.ports.Clock
+	return &run{
+		Sweep: s, now: system.Millisecond(clock), stopAt: stopAt(ctx, clock), late: lateAfter(ctx, clock),
+		request: request, pace: newPace(s.settings.ParallelMax),
+		leases: shardLeases{leases: s.ports.Leases, clock: clock, logger: s.ports.Logger, worker: lease.Worker(request)},
 	}
-	late := func() bool { return ctx.Err() != nil || !s.clock.Now().Before(stopAt) }
-	run := run{Sweep: s, now: now, request: request, queue: due.NewQueue(due.Source[ledger.DueHold]{
-		List: func(ctx context.Context, shard int, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
-			return s.store.Due(ctx, shard, now, page)
-		},
-		DueAt:     func(entry ledger.DueHold) time.Time { return entry.DueAt },
-		PageItems: s.pageItems, PageFor: StepFor, Late: late,
-	})}
-	for {
-		entry, found := run.queue.Next(ctx)
-		if found && late() {
-			run.report.Truncated = true
-			run.report.RemainingMin = 1
-			break
-		}
-		if !found {
-			break
-		}
-		run.settle(ctx, entry)
+}
+
+// stopAt is when a run that begins now begins nothing more.
+func stopAt(ctx context.Context, clock system.Clock) time.Time {
+	at := system.Millisecond(clock).Add(SweepForMax)
+	if deadline, bounded := ctx.Deadline(); bounded && deadline.Add(-MarginBeforeDeadline).Before(at) {
+		at = deadline.Add(-MarginBeforeDeadline)
 	}
-	run.report.Truncated = run.report.Truncated || run.queue.Cut()
-	run.report.RemainingMin += run.queue.Waiting()
-	if !run.report.LagKnown && !run.report.Truncated && run.queue.Err() == nil {
-		run.report.LagKnown = true // every entry was looked at, and no hold was overdue
-	}
-	return run.report, run.queue.Err()
+	return at
+}
+
+// lateAfter reports, whenever it is asked, whether a run that begins now must stop.
+func lateAfter(ctx context.Context, clock system.Clock) func() bool {
+	at := stopAt(ctx, clock)
+	return func() bool { return ctx.Err() != nil || !clock.Now().Before(at) }
 }
 
 // run is one sweep under way.
 type run struct {
 	*Sweep
 	now     time.Time
+	stopAt  time.Time
+	late    func() bool // nothing new may be begun
 	request ledger.RequestID
-	queue   *due.Queue[ledger.DueHold]
-	report  Report
-	// overdueSeen says that the oldest overdue hold has been met.
-	overdueSeen bool
+	mayCall bool // helpers
+	mayWait bool // for the leases of others
+	helps   bool
+
+	pace     pace
+	leases   shardLeases
+	read     [ledger.DueShards][]readPage
+	report   Report
+	delays   []time.Duration // of the holds that were ended
+	failures []error
 }
 
-// settle deals with one entry, whatever happens on the way.
-func (r *run) settle(ctx context.Context, entry ledger.DueHold) {
-	ctx, cancel := context.WithTimeout(ctx, StepFor)
+// sweep looks at all shards, takes those that it can, a share at a time, and works until
+// nothing is left that it may do.
+func (r *run) sweep(ctx context.Context) error {
+	queue, first, open := r.look(ctx, due.AllShards())
+	r.measureLag(ctx, queue, first)
+	r.note(queue)
+	workers := r.workers(ctx, open)
+	for len(open) > 0 && !r.late() {
+		share := (len(open) + workers - 1) / workers
+		taken := r.leases.take(ctx, open, share)
+		if len(taken) > 0 {
+			r.work(ctx, taken)
+			r.leases.giveBack(ctx, taken)
+			open = without(open, taken, r.leases.lost)
+		} else if !r.wait(ctx, open) {
+			break
+		}
+		if !r.late() {
+			// What was read of the others is old by now.
+			queue, _, open = r.look(ctx, open)
+			r.note(queue)
+		}
+	}
+	r.finish(open)
+	return errors.Join(r.failures...)
+}
+
+// without are the shards that were not taken, and those that were lost again.
+func without(shards, taken []int, lost [ledger.DueShards]bool) []int {
+	return slices.DeleteFunc(slices.Clone(shards), func(shard int) bool {
+		return slices.Contains(taken, shard) && !lost[shard]
+	})
+}
+
+// note keeps what a queue says of shards that it could not read.
+func (r *run) note(queue *due.Queue[entry]) {
+	if err := queue.Err(); err != nil {
+		r.failures = append(r.failures, err)
+	}
+	r.report.Truncated = r.report.Truncated || queue.Cut()
+}
+
+// workers is how many workers share the open shards. With more to do than one of them does
+// in one round at its best, others are called, once in a run. Who can't call does it alone,
+// and is then the better for taking all shards at once: the oldest comes first.
+func (r *run) workers(ctx context.Context, open []int) int {
+	entries, more := r.kept(open)
+	round := r.settings.ParallelMax * holdsForEach
+	wanted := min((entries+round-1)/round, WorkersMax, len(open))
+	if more {
+		wanted = min(WorkersMax, len(open))
+	}
+	switch {
+	case wanted <= 1:
+		return 1
+	case r.helps:
+		return wanted
+	case !r.mayCall || r.late():
+		return 1
+	}
+	call, cancel := context.WithTimeout(ctx, StepFor)
 	defer cancel()
-	if !r.overdueSeen {
-		r.measureLag(ctx, entry)
+	if err := r.ports.Helpers.Call(call, wanted-1); err != nil {
+		r.ports.Logger.WarnContext(ctx, "no helpers could be called; the sweep works alone", slog.Any("error", err))
+		return 1
 	}
-	released, err := guarded(func() (bool, error) { return r.releaser.ExpireHold(ctx, entry.ID, r.request) })
-	switch code := ledger.CodeOf(err); {
-	case err == nil && released:
-		r.report.Released++
-	case err == nil, code == ledger.CodeHoldNotDue, code == ledger.CodeHoldNotFound, code == ledger.CodePaymentInProgress:
-		// With a payment in progress it is due later than the entry says.
-		r.report.AlreadyEnded++
-	default:
-		r.report.Failed++
-		if r.report.Failed <= FailureLinesMax {
-			r.logger.ErrorContext(ctx, "a hold could not be ended; the next sweep tries again",
-				slog.String(telemetry.KeyHoldID, string(entry.ID)), slog.Time("due_at", entry.DueAt), slog.Any("error", err))
-		}
-	}
+	r.report.Helpers = wanted - 1
+	return wanted
 }
 
-// measureLag looks whether the entry is the oldest hold that is really overdue. The
-// entries come in the order of their due time, so the first one that is HELD is it. A
-// hold that cannot be read counts as overdue: a lag too long wakes somebody, and one
-// too short lets everybody sleep. It is measured before any release, so that a sweep
-// that can release nothing still tells how far behind it is.
-func (r *run) measureLag(ctx context.Context, entry ledger.DueHold) {
-	hold, err := guarded(func() (ledger.Hold, error) { return r.store.Hold(ctx, entry.ID) })
-	if ledger.CodeOf(err) == ledger.CodeHoldNotFound {
-		return
+// work ends what is due in the taken shards, round after round, the oldest first.
+func (r *run) work(ctx context.Context, taken []int) {
+	queue := r.queue(taken, r.takeOut)
+	var left []entry
+	for {
+		r.leases.renew(ctx, taken)
+		left = r.fill(ctx, queue, left)
+		if len(left) == 0 {
+			break
+		}
+		if r.late() {
+			r.report.Truncated = true
+			break
+		}
+		left = r.round(ctx, left)
 	}
-	dueAt := entry.DueAt
-	if err == nil {
-		waits := false
-		if dueAt, waits = hold.DueAt(); !waits || dueAt.After(r.now) {
-			return
+	r.report.RemainingMin += len(left) + queue.Waiting()
+	r.note(queue)
+}
+
+// fill adds to what is left of the last round until there is a batch. The entries of lost
+// shards are left to whoever has taken them.
+func (r *run) fill(ctx context.Context, queue *due.Queue[entry], left []entry) []entry {
+	lost := func(e entry) bool { return r.leases.lost[e.shard] }
+	batch := slices.DeleteFunc(left, lost)
+	for len(batch) < r.pace.batch() {
+		next, found := queue.Next(ctx)
+		if !found {
+			break
+		}
+		if !lost(next) {
+			batch = append(batch, next)
 		}
 	}
-	r.overdueSeen = true
-	r.report.Lag = r.now.Sub(dueAt)
-	r.report.LagKnown = r.queue.Err() == nil
+	return batch
+}
+
+// attempt is one try to end a hold. Without an outcome it was not begun.
+type attempt struct {
+	Ending
+	took time.Duration
+}
+
+// round ends the holds of the batch, several at once, and returns those that it had no
+// time to begin with.
+func (r *run) round(ctx context.Context, batch []entry) []entry {
+	clock := r.ports.Clock
+	over := clock.Now().Add(RoundFor)
+	attempts := make([]attempt, len(batch))
+	r.ports.Parallel.Do(len(batch), r.pace.parallel, func(i int) {
+		// The first is always begun, so that every round does something.
+		if begun := clock.Now(); i == 0 || !r.late() && begun.Before(over) {
+			attempts[i].Ending = r.ports.Ender.End(ctx, batch[i].DueHold, r.request)
+			attempts[i].took = clock.Now().Sub(begun)
+		}
+	})
+	var left []entry
+	var writes []time.Duration
+	strained := false
+	for i, a := range attempts {
+		strained = strained || a.Strained
+		switch a.Outcome {
+		case OutcomeReleased:
+			r.report.Released++
+			writes = append(writes, a.took)
+			r.delays = append(r.delays, a.Delay)
+		case OutcomeEnded:
+			r.report.AlreadyEnded++
+		case OutcomeFailed:
+			r.report.Failed++
+		case OutcomeParked:
+			r.report.Parked++
+		default:
+			left = append(left, batch[i])
+		}
+	}
+	r.pace = r.pace.after(writes, strained)
+	return left
+}
+
+// wait waits until the first of the shards that others have is free, once in a run, and
+// reports whether it is worth looking again. So a worker that died costs no more than its
+// lease.
+func (r *run) wait(ctx context.Context, open []int) bool {
+	until, found := r.leases.othersUntil(open)
+	pause := min(until.Sub(r.ports.Clock.Now()), LeaseFor)
+	if !found || !r.mayWait || !r.ports.Clock.Now().Add(pause).Before(r.stopAt) {
+		return false
+	}
+	r.mayWait = false
+	return r.ports.Clock.Sleep(ctx, pause) == nil
+}
+
+// finish completes the report, when these shards are still open.
+func (r *run) finish(open []int) {
+	r.report.ReleaseDelayP95 = percentile95(r.delays)
+	for _, shard := range open {
+		if r.leases.others[shard].After(r.ports.Clock.Now()) && !r.leases.broken {
+			r.report.LeftToOthers++
+			continue
+		}
+		entries, _ := r.kept([]int{shard})
+		r.report.Truncated = true
+		r.report.RemainingMin += entries
+	}
 }
 
 // guarded turns a panic about one hold into its failure: it would come again in every

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -114,7 +115,7 @@ func TestLateIndexEntriesAreNoLag(t *testing.T) {
 		return listed[shard], "", nil
 	}}
 	report := mustRun(t, w.sweep(stale, nil, 100))
-	want := expiry.Report{Lag: 9 * time.Minute, LagKnown: true, Released: 2, AlreadyEnded: 3}
+	want := expiry.Report{Lag: 9 * time.Minute, LagKnown: true, Released: 2, ReleaseDelayP95: 9 * time.Minute, AlreadyEnded: 3}
 	if report != want {
 		t.Errorf("report = %+v, want %+v", report, want)
 	}
@@ -134,7 +135,7 @@ func TestLateIndexEntriesAreNoLag(t *testing.T) {
 }
 
 // One hold that can never be ended costs one try in each sweep and blocks nobody,
-// whether it fails with an error or with a panic.
+// whether it fails with an error or with a panic. The third failure puts it aside.
 func TestABadHoldBlocksNobody(t *testing.T) {
 	for name, fail := range map[string]func() (bool, error){
 		"error": func() (bool, error) { return false, errors.New("broken item") },
@@ -152,15 +153,20 @@ func TestABadHoldBlocksNobody(t *testing.T) {
 				}
 				return w.commands.ExpireHold(ctx, id, "request_sweep")
 			}
-			for round := range 3 {
+			for round := range expiry.FailuresMax {
 				releaser.asked = nil
 				report := mustRun(t, w.sweep(nil, releaser, 2))
-				wantReleased := 0
-				if round == 0 {
-					wantReleased = 39
+				want := expiry.Report{Lag: time.Hour, LagKnown: true}
+				switch round {
+				case 0:
+					// The holds became due one second apart, an hour and less ago.
+					want.Released, want.ReleaseDelayP95, want.Failed = 39, time.Hour-2*time.Second, 1
+				case expiry.FailuresMax - 1:
+					want.Parked = 1
+				default:
+					want.Failed = 1
 				}
-				want := expiry.Report{Lag: time.Hour, LagKnown: true, Released: wantReleased, Failed: 1}
-				if report != want || len(releaser.asked) != wantReleased+1 {
+				if report != want || len(releaser.asked) != want.Released+1 {
 					t.Errorf("round %d: %+v after %d tries, want %+v", round, report, len(releaser.asked), want)
 				}
 			}
@@ -265,7 +271,7 @@ func TestASweepStopsBeforeItsDeadlineAndSaysSo(t *testing.T) {
 	}}
 	ctx := endsAt{context.Background(), w.clock.Now().Add(20 * time.Second)}
 	report, err := w.sweep(nil, slow, 100).Run(ctx, "request_sweep")
-	want := expiry.Report{Lag: time.Hour, LagKnown: true, Released: 15, Truncated: true, RemainingMin: 25}
+	want := expiry.Report{Lag: time.Hour, LagKnown: true, Released: 15, ReleaseDelayP95: time.Hour + time.Second, Truncated: true, RemainingMin: 25}
 	if err != nil || report != want {
 		t.Errorf("report = %+v, %v, want %+v", report, err, want)
 	}
@@ -498,11 +504,24 @@ func TestCaseJ4_TwoClocksAtTheLimit(t *testing.T) {
 	}
 }
 
-func TestPageSizesAreBounded(t *testing.T) {
+func TestTheSettingsAreBounded(t *testing.T) {
 	w := newWorld(t, 1)
+	ports := expiry.SweepPorts{
+		Store: w.store, Ender: w.ender(nil), Leases: w.leases, Clock: w.clock,
+		Parallel: systemtest.OneByOne{}, Logger: slog.New(slog.DiscardHandler),
+	}
 	for items, allowed := range map[int]bool{0: false, 1: true, ledger.PageItemsMax: true, ledger.PageItemsMax + 1: false} {
-		if _, err := expiry.NewSweep(w.store, w.commands, w.clock, nil, items); (err == nil) != allowed {
+		if _, err := expiry.NewSweep(ports, expiry.SweepSettings{PageItems: items, ParallelMax: 1}); (err == nil) != allowed {
 			t.Errorf("a page of %d items: %v", items, err)
 		}
+	}
+	for parallel, allowed := range map[int]bool{0: false, 1: true, expiry.ParallelLimit: true, expiry.ParallelLimit + 1: false} {
+		if _, err := expiry.NewSweep(ports, expiry.SweepSettings{PageItems: 1, ParallelMax: parallel}); (err == nil) != allowed {
+			t.Errorf("%d holds at once: %v", parallel, err)
+		}
+	}
+	ports.Leases = nil
+	if _, err := expiry.NewSweep(ports, expiry.SweepSettings{PageItems: 1, ParallelMax: 1}); err == nil {
+		t.Error("a sweep without leases is made")
 	}
 }

@@ -2,7 +2,6 @@ package expiry_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"holdfast/shared/commands"
 	"holdfast/shared/expiry"
+	"holdfast/shared/lease/leasetest"
 	"holdfast/shared/ledger"
 	"holdfast/shared/ledger/memory"
 	"holdfast/shared/system/systemtest"
@@ -28,12 +28,14 @@ type world struct {
 	store    *memory.Store
 	clock    *systemtest.Clock
 	commands *commands.Commands
+	leases   *leasetest.Memory
+	failed   *messages
 	ids      []ledger.HoldID
 }
 
 func newWorld(tb testing.TB, capacity ledger.Units) *world {
 	tb.Helper()
-	w := &world{tb: tb, store: memory.New(), clock: systemtest.NewClock(start)}
+	w := &world{tb: tb, store: memory.New(), clock: systemtest.NewClock(start), leases: leasetest.NewMemory(), failed: &messages{}}
 	w.commands = commands.New(w.store, w.clock, systemtest.NewRandom(1))
 	policy := ledger.DefaultPolicy()
 	policy.HoldFor = holdFor
@@ -129,20 +131,74 @@ func (w *world) endings(id ledger.HoldID) int {
 	return n
 }
 
-// sweep is a Sweep of the world. A nil store or releaser is the world's own.
+// sweep is a Sweep of the world that works alone. A nil store or releaser is the world's
+// own.
 func (w *world) sweep(store expiry.Store, releaser expiry.Releaser, pageItems int) *expiry.Sweep {
 	w.tb.Helper()
-	if store == nil {
-		store = w.store
+	return w.sweepWith(expiry.SweepPorts{Store: store, Ender: w.ender(releaser)}, expiry.SweepSettings{PageItems: pageItems})
+}
+
+// sweepWith is a Sweep whose missing ports are the world's, and whose missing settings
+// are the usual ones.
+func (w *world) sweepWith(ports expiry.SweepPorts, settings expiry.SweepSettings) *expiry.Sweep {
+	w.tb.Helper()
+	if ports.Store == nil {
+		ports.Store = w.store
 	}
-	if releaser == nil {
-		releaser = w.commands
+	if ports.Ender == nil {
+		ports.Ender = w.ender(nil)
 	}
-	s, err := expiry.NewSweep(store, releaser, w.clock, slog.New(slog.NewTextHandler(io.Discard, nil)), pageItems)
+	if ports.Leases == nil {
+		ports.Leases = w.leases
+	}
+	if ports.Clock == nil {
+		ports.Clock = w.clock
+	}
+	if ports.Parallel == nil {
+		ports.Parallel = systemtest.OneByOne{}
+	}
+	if ports.Logger == nil {
+		ports.Logger = slog.New(slog.DiscardHandler)
+	}
+	if settings.PageItems == 0 {
+		settings.PageItems = 100
+	}
+	if settings.ParallelMax == 0 {
+		settings.ParallelMax = expiry.ParallelMaxDefault
+	}
+	s, err := expiry.NewSweep(ports, settings)
 	if err != nil {
 		w.tb.Fatal(err)
 	}
 	return s
+}
+
+// ender is an Ender of the world. A nil releaser is the world's own.
+func (w *world) ender(releaser expiry.Releaser) *expiry.Ender {
+	w.tb.Helper()
+	if releaser == nil {
+		releaser = w.commands
+	}
+	e, err := expiry.NewEnder(expiry.EnderPorts{
+		Releaser: releaser, Parking: w.store, Failed: w.failed, Clock: w.clock, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		w.tb.Fatal(err)
+	}
+	return e
+}
+
+// messages is a queue that keeps what is sent.
+type messages struct {
+	mutex sync.Mutex
+	sent  []string
+}
+
+func (m *messages) Send(_ context.Context, body string, _ time.Duration) error {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.sent = append(m.sent, body)
+	return nil
 }
 
 func mustRun(tb testing.TB, s *expiry.Sweep) expiry.Report {
