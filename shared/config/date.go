@@ -34,8 +34,8 @@ func (o dateObserver) HandleDeserialize(ctx context.Context, in middleware.Deser
 	out, metadata, err := next.HandleDeserialize(ctx, in)
 	received := o.gauge.Now()
 	answer, isHTTP := out.RawResponse.(*smithyhttp.Response)
-	if !isHTTP || answer == nil || answer.Response == nil {
-		return out, metadata, err // no answer came
+	if !isHTTP {
+		return out, metadata, err // nothing was sent
 	}
 	// An answer with an Age was kept by somebody on the way: its date is of then.
 	if date, dateErr := http.ParseTime(answer.Header.Get("Date")); dateErr == nil && answer.Header.Get("Age") == "" {
