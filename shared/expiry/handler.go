@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"holdfast/shared/ledger"
@@ -14,40 +16,120 @@ import (
 	"holdfast/shared/telemetry"
 )
 
-// Metrics takes the numbers of a sweep. A telemetry.Emitter is one.
+// Metrics takes the numbers of a run. A telemetry.Emitter is one.
 type Metrics interface {
 	Emit(properties telemetry.Properties, measurements ...telemetry.Measurement) error
 }
 
-// Handler runs a sweep for each tick of the Scheduler, and reports it.
+// HandlerPorts is what a Handler works with. All are needed.
+type HandlerPorts struct {
+	Worker  *Worker
+	Tick    *Tick
+	Skew    Skew
+	Metrics Metrics
+	Random  system.Random
+	Logger  *slog.Logger
+}
+
+// Handler is the expiry function: it hands batches of due messages to the Worker, and ticks
+// of the Scheduler to the Tick, and reports both.
 type Handler struct {
-	sweep   *Sweep
-	metrics Metrics
-	random  system.Random
-	logger  *slog.Logger
+	ports HandlerPorts
 }
 
-// NewHandler returns a Handler for the sweep.
-func NewHandler(sweep *Sweep, metrics Metrics, random system.Random, logger *slog.Logger) *Handler {
-	return &Handler{sweep: sweep, metrics: metrics, random: random, logger: logger}
+// NewHandler returns a Handler. It returns an error when a port is missing.
+func NewHandler(ports HandlerPorts) (*Handler, error) {
+	if ports.Worker == nil || ports.Tick == nil || ports.Skew == nil || ports.Metrics == nil || ports.Random == nil || ports.Logger == nil {
+		return nil, errors.New("expiry: a port is missing")
+	}
+	return &Handler{ports}, nil
 }
 
-// Handle answers one tick. What the tick says decides nothing, so that nothing in it
-// can keep the sweep from running. The error is the sweep's; Lambda then runs it again.
-func (h *Handler) Handle(ctx context.Context, _ json.RawMessage) error {
+// Handle answers one event. A batch of the queue is what has Records, and its answer names
+// the messages that must come again. Everything else is a tick, whatever it says, so that
+// nothing in it can keep the sweep from running; it has no answer. With an error Lambda
+// hands the event over again.
+func (h *Handler) Handle(ctx context.Context, event json.RawMessage) (any, error) {
 	request := h.requestID(ctx)
 	ctx = telemetry.WithCorrelation(ctx, slog.String(telemetry.KeyRequestID, string(request)))
-	report, err := h.sweep.Run(ctx, request)
-	h.logger.InfoContext(ctx, "sweep ended",
-		slog.Int("released", report.Released), slog.Int("already_ended", report.AlreadyEnded),
-		slog.Int("failed", report.Failed), slog.Bool("truncated", report.Truncated),
-		slog.Int("remaining_min", report.RemainingMin),
-		slog.Bool("lag_known", report.LagKnown), telemetry.Duration("lag_seconds", report.Lag))
+	if !hasRecords(event) {
+		return nil, h.runTick(ctx, request)
+	}
+	var batch events.SQSEvent
+	if err := json.Unmarshal(event, &batch); err != nil {
+		// The error may repeat what it read.
+		return nil, errors.New("expiry: the records are not messages of a queue")
+	}
+	response, report, err := h.ports.Worker.Work(ctx, batch, request)
+	if emitErr := h.reportBatch(ctx, request, report, err); emitErr != nil {
+		// Failing the batch for it would work on everything again.
+		h.ports.Logger.ErrorContext(ctx, "the batch could not be reported", slog.Any("error", emitErr))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("expiry: %w", err)
+	}
+	return response, nil
+}
+
+// hasRecords reports whether the event is of an event source, and not a tick.
+func hasRecords(event json.RawMessage) bool {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(event, &members) != nil {
+		return false
+	}
+	_, has := members["Records"]
+	return has
+}
+
+func (h *Handler) runTick(ctx context.Context, request ledger.RequestID) error {
+	report, err := h.ports.Tick.Run(ctx, request)
+	h.logSweep(ctx, report.Report, err, slog.Int("parked_before", report.ParkedBefore), slog.Int("ghosts", report.Ghosts))
+	measured := append(sweepMeasurements(report.Report, err),
+		telemetry.Count(telemetry.MetricExpiryParked, report.ParkedBefore),
+		telemetry.Count(telemetry.MetricExpiryGhosts, report.Ghosts),
+		telemetry.Count(telemetry.MetricExpiryWorkers, report.Helpers),
+		h.skew())
 	if err != nil {
 		err = fmt.Errorf("sweep: %w", err)
 	}
-	return errors.Join(err, h.metrics.Emit(
-		telemetry.Properties{telemetry.KeyRequestID: string(request)}, measurements(report, err)...))
+	// Silence must not pass for health.
+	return errors.Join(err, h.emit(request, measured...))
+}
+
+// reportBatch reports a batch, and the sweep that it has made for another one. The error
+// of that sweep makes no message come again: the next tick does its work.
+func (h *Handler) reportBatch(ctx context.Context, request ledger.RequestID, report BatchReport, err error) error {
+	measured := []telemetry.Measurement{
+		telemetry.Count(telemetry.MetricDueReleased, report.Released),
+		telemetry.Count(telemetry.MetricDueEnded, report.Ended),
+		telemetry.Count(telemetry.MetricDueForwarded, report.Forwarded),
+		telemetry.Count(telemetry.MetricDueFailed, report.Failed),
+	}
+	if len(report.Delays) > 0 {
+		measured = append(measured, releaseDelay(percentile95(report.Delays)))
+	}
+	if errors.Is(err, ErrClockUnreliable) {
+		measured = append(measured, h.skew())
+	}
+	failure := h.emit(request, measured...)
+	if report.Help != nil {
+		h.logSweep(ctx, *report.Help, report.HelpErr, slog.Bool("helps", true))
+		failure = errors.Join(failure, h.emit(request, sweepMeasurements(*report.Help, report.HelpErr)...))
+	}
+	return failure
+}
+
+func (h *Handler) logSweep(ctx context.Context, r Report, err error, more ...slog.Attr) {
+	level, attributes := slog.LevelInfo, []slog.Attr{
+		slog.Int("released", r.Released), slog.Int("already_ended", r.AlreadyEnded), slog.Int("failed", r.Failed),
+		slog.Int("parked", r.Parked), slog.Bool("truncated", r.Truncated), slog.Int("remaining_min", r.RemainingMin),
+		slog.Int("helpers", r.Helpers), slog.Int("left_to_others", r.LeftToOthers),
+		slog.Bool("lag_known", r.LagKnown), telemetry.Duration("lag_seconds", r.Lag),
+	}
+	if err != nil {
+		level, attributes = slog.LevelError, append(attributes, slog.Any("error", err))
+	}
+	h.ports.Logger.LogAttrs(ctx, level, "sweep ended", append(attributes, more...)...)
 }
 
 // requestID is Lambda's name of this call, so that an event leads to its log lines.
@@ -55,10 +137,19 @@ func (h *Handler) requestID(ctx context.Context) ledger.RequestID {
 	if call, known := lambdacontext.FromContext(ctx); known && call.AwsRequestID != "" {
 		return ledger.RequestID(call.AwsRequestID)
 	}
-	return ledger.NewRequestID(h.random.Bits128())
+	return ledger.NewRequestID(h.ports.Random.Bits128())
 }
 
-func measurements(r Report, err error) []telemetry.Measurement {
+func (h *Handler) emit(request ledger.RequestID, measured ...telemetry.Measurement) error {
+	return h.ports.Metrics.Emit(telemetry.Properties{telemetry.KeyRequestID: string(request)}, measured...)
+}
+
+// skew is how far the clock is off, in either direction.
+func (h *Handler) skew() telemetry.Measurement {
+	return telemetry.Measurement{Metric: telemetry.MetricClockSkewSecondsMax, Value: h.ports.Skew.Skew().Abs().Seconds()}
+}
+
+func sweepMeasurements(r Report, err error) []telemetry.Measurement {
 	heartbeat, truncated := 1, 0
 	if err != nil {
 		heartbeat = 0
@@ -70,12 +161,19 @@ func measurements(r Report, err error) []telemetry.Measurement {
 		telemetry.Count(telemetry.MetricExpiryHeartbeat, heartbeat),
 		telemetry.Count(telemetry.MetricExpiryReleased, r.Released),
 		telemetry.Count(telemetry.MetricExpiryAlreadyEnded, r.AlreadyEnded),
-		telemetry.Count(telemetry.MetricExpiryFailed, r.Failed),
+		telemetry.Count(telemetry.MetricExpiryFailed, r.Failed+r.Parked),
 		telemetry.Count(telemetry.MetricExpiryTruncated, truncated),
 		telemetry.Count(telemetry.MetricExpiryRemainingMin, r.RemainingMin),
 	}
 	if r.LagKnown {
 		out = append(out, telemetry.Measurement{Metric: telemetry.MetricExpiryLagSecondsMax, Value: r.Lag.Seconds()})
 	}
+	if r.Released > 0 {
+		out = append(out, releaseDelay(r.ReleaseDelayP95))
+	}
 	return out
+}
+
+func releaseDelay(p95 time.Duration) telemetry.Measurement {
+	return telemetry.Measurement{Metric: telemetry.MetricExpiryReleaseDelaySecondsP95, Value: p95.Seconds()}
 }

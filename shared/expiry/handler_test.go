@@ -1,11 +1,9 @@
 package expiry_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -16,108 +14,110 @@ import (
 
 	"holdfast/shared/expiry"
 	"holdfast/shared/ledger"
-	"holdfast/shared/system/systemtest"
 	"holdfast/shared/telemetry"
 )
 
-// reported is the numbers of one line, by their names.
-func reported(tb testing.TB, out *bytes.Buffer) map[string]any {
-	tb.Helper()
-	if n := strings.Count(out.String(), "\n"); n != 1 {
-		tb.Fatalf("%d lines of metrics, want one: %s", n, out.String())
-	}
-	var line map[string]any
-	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
-		tb.Fatal(err)
-	}
-	for name := range line {
-		if _, metric := telemetry.MetricNamed(telemetry.MetricName(name)); !metric && name != "request_id" {
-			delete(line, name)
-		}
-	}
-	return line
-}
-
-func (w *world) handler(store expiry.Store, metrics *bytes.Buffer, logs *bytes.Buffer) *expiry.Handler {
-	source := telemetry.Source{Stage: "dev", Function: "expiry"}
-	if store == nil {
-		store = w.store
-	}
-	logger := telemetry.NewLogger(logs, source)
-	sweep, err := expiry.NewSweep(store, w.commands, w.clock, logger, 100)
-	if err != nil {
-		w.tb.Fatal(err)
-	}
-	return expiry.NewHandler(sweep, telemetry.NewEmitter(metrics, w.clock, source), systemtest.NewRandom(2), logger)
-}
-
 // Whatever a tick says, the sweep runs, and reports all its numbers also when it had
-// nothing to do.
+// nothing to do. The delay of releases alone needs a release.
 func TestEveryTickIsReported(t *testing.T) {
 	for _, tick := range []string{`{}`, `null`, `"<aws.scheduler.scheduled-time>"`, `{"time":17,"detail":[]}`} {
-		w := newWorld(t, 10)
-		var metrics, logs bytes.Buffer
-		if err := w.handler(nil, &metrics, &logs).Handle(context.Background(), json.RawMessage(tick)); err != nil {
+		f := newWorld(t, 10).function()
+		f.gauge.skew = -1500 * time.Millisecond
+		if _, err := f.handler().Handle(context.Background(), json.RawMessage(tick)); err != nil {
 			t.Fatalf("%s: %v", tick, err)
 		}
-		got := reported(t, &metrics)
-		delete(got, "request_id")
-		want := map[string]any{
-			"expiry_lag_seconds_max": 0.0, "expiry_heartbeat": 1.0, "expiry_released": 0.0, "expiry_already_ended": 0.0,
-			"expiry_failed": 0.0, "expiry_truncated": 0.0, "expiry_remaining_min": 0.0,
+		want := map[string]float64{
+			"expiry_lag_seconds_max": 0, "expiry_heartbeat": 1, "expiry_released": 0, "expiry_already_ended": 0,
+			"expiry_failed": 0, "expiry_truncated": 0, "expiry_remaining_min": 0, "expiry_ghosts": 0, "expiry_parked": 0,
+			"expiry_workers": 0, "clock_skew_seconds_max": 1.5,
 		}
-		if !maps.Equal(got, want) {
+		if got := f.reported(); !maps.Equal(got, want) {
 			t.Errorf("%s: reported %v, want %v", tick, got, want)
 		}
 	}
 }
 
 func TestATickReleasesAndReportsUnderOneRequestID(t *testing.T) {
-	w := newWorld(t, 10)
-	w.holds(3, 0)
-	w.clock.Set(start.Add(holdFor + 90*time.Second))
+	f := newWorld(t, 10).function()
+	f.holds(3, 0)
+	f.clock.Set(start.Add(holdFor + 90*time.Second))
 	ctx := lambdacontext.NewContext(context.Background(), &lambdacontext.LambdaContext{AwsRequestID: "8f507cfc-example"})
-	var metrics, logs bytes.Buffer
-	if err := w.handler(nil, &metrics, &logs).Handle(ctx, json.RawMessage(`{}`)); err != nil {
+	if _, err := f.handler().Handle(ctx, json.RawMessage(`{}`)); err != nil {
 		t.Fatal(err)
 	}
-	got := reported(t, &metrics)
-	if got["expiry_released"] != 3.0 || got["expiry_lag_seconds_max"] != 90.0 || got["request_id"] != "8f507cfc-example" {
-		t.Errorf("reported %v", got)
+	if !strings.Contains(f.metrics.String(), `"request_id":"8f507cfc-example"`) || !strings.Contains(f.logs.String(), `"request_id":"8f507cfc-example"`) {
+		t.Errorf("the report or the log line has no request id: %s\n%s", f.metrics.String(), f.logs.String())
 	}
-	events, err := w.store.HoldEvents(context.Background(), w.ids[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustReport(t, f.reported(), map[string]float64{
+		"expiry_released": 3, "expiry_lag_seconds_max": 90, "expiry_release_delay_seconds_p95": 90, "expiry_ghosts": 0,
+	})
+	events, err := f.world.store.HoldEvents(context.Background(), f.ids[0])
+	must(t, err)
 	last := events[len(events)-1]
 	if last.Type != ledger.EventHoldExpired || last.Origin.RequestID != "8f507cfc-example" || last.Origin.Actor != ledger.ActorSystem {
 		t.Errorf("the event tells of %+v", last.Origin)
 	}
-	if !strings.Contains(logs.String(), `"request_id":"8f507cfc-example"`) {
-		t.Errorf("the log line has no request id: %s", logs.String())
-	}
-	w.mustBeExpired()
+	f.mustBeExpired()
 }
 
 // A sweep that could not see all of the index has no heartbeat and no lag, so that both
-// alarms go off, and its error makes Lambda run it again.
+// alarms go off, and its error makes Lambda run it again. So has one that could not see all
+// of the parked holds.
 func TestAHalfBlindSweepHasNoHeartbeat(t *testing.T) {
-	w := newWorld(t, 10)
 	unreadable := errors.New("throttled")
-	store := storeFunc{w.store, func(shard int, _ time.Time, _ ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
-		if shard == ledger.DueShards-1 {
-			return nil, "", unreadable
+	for name, blind := range map[string]func(*function){
+		"the due holds": func(f *function) {
+			f.store = storeFunc{f.world.store, func(shard int, _ time.Time, _ ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+				if shard == ledger.DueShards-1 {
+					return nil, "", unreadable
+				}
+				return nil, "", nil
+			}}
+		},
+		"the parked holds": func(f *function) {
+			f.parking = parkingFunc{Parking: f.world.store, parked: func(shard int) error {
+				if shard == ledger.DueShards-1 {
+					return unreadable
+				}
+				return nil
+			}}
+		},
+	} {
+		f := newWorld(t, 10).function()
+		blind(f)
+		got, err := f.tick()
+		if !errors.Is(err, unreadable) {
+			t.Errorf("%s: err = %v", name, err)
 		}
-		return nil, "", nil
-	}}
-	var metrics, logs bytes.Buffer
-	if err := w.handler(store, &metrics, &logs).Handle(context.Background(), json.RawMessage(`{}`)); !errors.Is(err, unreadable) {
-		t.Errorf("err = %v", err)
+		if _, known := got["expiry_lag_seconds_max"]; known || got["expiry_heartbeat"] != 0 {
+			t.Errorf("%s: reported %v", name, slices.Sorted(maps.Keys(got)))
+		}
 	}
-	got := reported(t, &metrics)
-	if _, known := got["expiry_lag_seconds_max"]; known || got["expiry_heartbeat"] != 0.0 {
-		t.Errorf("reported %v", slices.Sorted(maps.Keys(got)))
+}
+
+// parkingFunc is a parking whose reads may fail.
+type parkingFunc struct {
+	expiry.Parking
+	parked   func(shard int) error
+	failures func() error
+}
+
+func (p parkingFunc) Parked(ctx context.Context, shard int, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+	if p.parked != nil {
+		if err := p.parked(shard); err != nil {
+			return nil, "", err
+		}
 	}
+	return p.Parking.Parked(ctx, shard, page)
+}
+
+func (p parkingFunc) Failures(ctx context.Context, id ledger.HoldID) (ledger.EndFailures, error) {
+	if p.failures != nil {
+		if err := p.failures(); err != nil {
+			return ledger.EndFailures{}, err
+		}
+	}
+	return p.Parking.Failures(ctx, id)
 }
 
 type brokenMetrics struct{}
@@ -126,11 +126,77 @@ func (brokenMetrics) Emit(telemetry.Properties, ...telemetry.Measurement) error 
 	return errors.New("broken pipe")
 }
 
-// A report that is lost is an error, because silence must not pass for health.
+// A report that is lost is an error, because silence must not pass for health. A batch is
+// not worked on twice for it.
 func TestALostReportIsAnError(t *testing.T) {
-	w := newWorld(t, 1)
-	handler := expiry.NewHandler(w.sweep(nil, nil, 100), brokenMetrics{}, systemtest.NewRandom(1), slog.New(slog.DiscardHandler))
-	if err := handler.Handle(context.Background(), json.RawMessage(`{}`)); err == nil {
+	f := newWorld(t, 1).function()
+	f.hold(1)
+	f.clock.Advance(holdFor)
+	broken := f.handlerWith(func(p *expiry.HandlerPorts) { p.Metrics = brokenMetrics{} })
+	if _, err := broken.Handle(context.Background(), json.RawMessage(`{}`)); err == nil {
 		t.Error("the report is lost and nobody is told")
+	}
+	if _, err := broken.Handle(context.Background(), json.RawMessage(`{"Records":[]}`)); err != nil || !strings.Contains(f.logs.String(), "broken pipe") {
+		t.Errorf("a batch without a report: %v, logged %s", err, f.logs.String())
+	}
+}
+
+func TestRecordsOfAnotherSourceAreAnError(t *testing.T) {
+	f := newWorld(t, 1).function()
+	for _, event := range []string{`{"Records":"canary"}`, `{"Records":[{"messageId":{"canary":1}}]}`, `{"Records":[{"body":"x"}]}`} {
+		answer, err := f.handler().Handle(context.Background(), json.RawMessage(event))
+		if err == nil || answer != nil || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%s: %v, %v", event, answer, err)
+		}
+	}
+}
+
+// Every port is needed: a function that lacks one must not start.
+func TestAMissingPortIsAnErrorAtTheStart(t *testing.T) {
+	for name, build := range map[string]func() error{
+		"ender":   func() error { _, err := expiry.NewEnder(expiry.EnderPorts{}); return err },
+		"worker":  func() error { _, err := expiry.NewWorker(expiry.WorkerPorts{}); return err },
+		"tick":    func() error { _, err := expiry.NewTick(expiry.TickPorts{}); return err },
+		"handler": func() error { _, err := expiry.NewHandler(expiry.HandlerPorts{}); return err },
+	} {
+		if build() == nil {
+			t.Errorf("a %s without ports is built", name)
+		}
+	}
+}
+
+// A clock that is certainly too wrong ends nothing, neither by a sweep nor by a message, and
+// says why; it has no heartbeat, so its alarm goes off.
+func TestAnUnreliableClockEndsNothing(t *testing.T) {
+	for _, skew := range []time.Duration{31 * time.Second, -31 * time.Second} {
+		f := newWorld(t, 3).function()
+		f.holds(2, 0)
+		parked := f.hold(1)
+		f.clock.Advance(holdFor + time.Hour)
+		dueAt, _ := f.read(parked).DueAt()
+		if done, err := f.world.store.Park(context.Background(), ledger.DueHold{ID: parked, DueAt: dueAt}, 3, dueAt.Add(time.Minute)); !done || err != nil {
+			t.Fatalf("parked %t, %v", done, err)
+		}
+		f.gauge.skew = skew
+		got, err := f.tick()
+		if !errors.Is(err, expiry.ErrClockUnreliable) || !strings.Contains(err.Error(), "clock_unreliable") {
+			t.Errorf("the tick says %v", err)
+		}
+		mustReport(t, got, map[string]float64{"expiry_heartbeat": 0, "clock_skew_seconds_max": 31, "expiry_released": 0, "expiry_parked": 1})
+		if _, known := got["expiry_lag_seconds_max"]; known {
+			t.Error("a lag is reported by a clock that is wrong")
+		}
+		if _, err := f.batchIn(context.Background(), f.dueMessage(f.ids[0]), expiry.SweepCall); !errors.Is(err, expiry.ErrClockUnreliable) {
+			t.Errorf("the batch says %v", err)
+		}
+		mustReport(t, f.reported(), map[string]float64{"due_released": 0, "due_failed": 2, "clock_skew_seconds_max": 31})
+		for _, id := range f.ids {
+			if got := f.read(id).Status; got != ledger.StatusHeld {
+				t.Errorf("hold %s is %s", id, got)
+			}
+		}
+		f.gauge.skew = 30 * time.Second
+		mustReport(t, f.mustTick(), map[string]float64{"expiry_heartbeat": 1, "expiry_released": 3})
+		f.mustBeExpired()
 	}
 }

@@ -53,6 +53,26 @@ func (q *Queue) Send(ctx context.Context, body string, delay time.Duration) erro
 // work than it can do sends it to the due queue.
 const SweepCall = `{"sweep":true}`
 
+// HelpQueue calls helpers by messages in the due queue.
+type HelpQueue struct {
+	queue Sender
+}
+
+var _ Helpers = (*HelpQueue)(nil)
+
+// NewHelpQueue returns a HelpQueue that sends to the due queue.
+func NewHelpQueue(queue Sender) *HelpQueue { return &HelpQueue{queue} }
+
+// Call implements Helpers. After an error some may have been called.
+func (q *HelpQueue) Call(ctx context.Context, n int) error {
+	for i := range n {
+		if err := q.queue.Send(ctx, SweepCall, 0); err != nil {
+			return fmt.Errorf("call helper %d of %d: %w", i+1, n, err)
+		}
+	}
+	return nil
+}
+
 // messageBytesMax bounds a message that is read for what it is: an honest one has about a
 // hundred.
 const messageBytesMax = 1 << 10

@@ -106,25 +106,41 @@ func (w *Worker) Work(ctx context.Context, batch events.SQSEvent, request ledger
 	late := lateAfter(ctx, w.ports.Clock)
 	w.learnOfClock(ctx, batch)
 	if w.ports.Skew.Unreliable() {
+		report.Failed = len(batch.Records)
 		return events.SQSEventResponse{}, report, ErrClockUnreliable
 	}
 	steps, delays := make([]step, len(batch.Records)), make([]time.Duration, len(batch.Records))
 	w.ports.Parallel.Do(len(batch.Records), MessagesAtOnceMax, func(i int) {
 		steps[i], delays[i] = w.message(ctx, batch.Records[i], request, late)
 	})
+	calls := 0
 	for i, m := range batch.Records {
 		report.add(steps[i], delays[i])
-		if steps[i] == stepFailed {
+		switch steps[i] {
+		case stepFailed:
 			response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
-		}
-		if steps[i] == stepHelp && report.Help == nil {
-			report.Help = &Report{}
+		case stepHelp:
+			calls++
 		}
 	}
-	if report.Help != nil {
-		*report.Help, report.HelpErr = w.ports.Sweep.Help(ctx, request)
+	if calls > 0 {
+		w.help(ctx, request, calls-1, &report)
 	}
 	return response, report, nil
+}
+
+// help sweeps for another worker. Calls that came with others in one batch are sent on,
+// each for a worker of its own. One that is lost costs time and nothing else: the next tick
+// calls again, if there is still so much to do.
+func (w *Worker) help(ctx context.Context, request ledger.RequestID, others int, report *BatchReport) {
+	for range others {
+		if err := w.send(ctx, SweepCall, 0); err != nil {
+			w.ports.Logger.WarnContext(ctx, "a call for help could not be sent on", slog.Any("error", err))
+			break
+		}
+	}
+	sweep, err := w.ports.Sweep.Help(ctx, request)
+	report.Help, report.HelpErr = &sweep, err
 }
 
 func (r *BatchReport) add(s step, delay time.Duration) {
@@ -196,11 +212,9 @@ func (w *Worker) message(ctx context.Context, m events.SQSMessage, request ledge
 // forward sends the message on: the queue keeps none back for longer than due.DelayMax. It
 // is sent before the old one is deleted, so a crash doubles it and loses none.
 func (w *Worker) forward(ctx context.Context, message due.Message, wait time.Duration) step {
-	ctx, cancel := context.WithTimeout(ctx, SendFor)
-	defer cancel()
 	body, err := message.Encode()
 	if err == nil {
-		_, err = guarded(func() (struct{}, error) { return struct{}{}, w.ports.Queue.Send(ctx, body, wait) })
+		err = w.send(ctx, body, wait)
 	}
 	if err != nil {
 		w.ports.Logger.ErrorContext(ctx, "a message before its time could not be sent on; it comes again",
@@ -210,12 +224,9 @@ func (w *Worker) forward(ctx context.Context, message due.Message, wait time.Dur
 	return stepForwarded
 }
 
-// lateAfter reports, from MarginBeforeDeadline before the deadline on, that nothing new may
-// begin.
-func lateAfter(ctx context.Context, clock system.Clock) func() bool {
-	stopAt := clock.Now().Add(SweepForMax)
-	if deadline, bounded := ctx.Deadline(); bounded && deadline.Add(-MarginBeforeDeadline).Before(stopAt) {
-		stopAt = deadline.Add(-MarginBeforeDeadline)
-	}
-	return func() bool { return ctx.Err() != nil || !clock.Now().Before(stopAt) }
+func (w *Worker) send(ctx context.Context, body string, delay time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, SendFor)
+	defer cancel()
+	_, err := guarded(func() (struct{}, error) { return struct{}{}, w.ports.Queue.Send(ctx, body, delay) })
+	return err
 }
