@@ -65,6 +65,17 @@ func answerOf(ctx context.Context, c caller, input any) string {
 		}
 		slices.Sort(lines) // a batch has no order
 		return fmt.Sprintf("%s\n%d tables, %d unprocessed", strings.Join(lines, "\n"), len(out.Responses), len(out.UnprocessedKeys))
+	case *dynamodb.ScanInput:
+		out, err := c.Scan(ctx, in)
+		if err != nil {
+			return errorText(err)
+		}
+		lines := make([]string, 0, len(out.Items))
+		for _, item := range out.Items {
+			lines = append(lines, itemText(item))
+		}
+		slices.Sort(lines) // a scan has no order
+		return fmt.Sprintf("%s\ncount %d of %d", strings.Join(lines, "\n"), out.Count, out.ScannedCount)
 	case *dynamodb.QueryInput:
 		out, err := c.Query(ctx, in)
 		if err != nil {

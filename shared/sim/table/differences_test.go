@@ -54,6 +54,16 @@ var engineDifferences = []struct {
 		"canceled\nValidationError none", "ValidationException",
 	},
 	{
+		"a value that a filter does not have",
+		"AWS refuses an undefined value with the whole request; the engine evaluates a filter from the left and stops early",
+		func(tableName *string) any {
+			return &dynamodb.ScanInput{
+				TableName: tableName, FilterExpression: aws.String("attribute_exists(nothing) AND release_at_ms = :missing"),
+			}
+		},
+		"\ncount 0 of 0", "ValidationException",
+	},
+	{
 		"bounds in the wrong order that differ in the nineteenth digit",
 		"AWS compares numbers exactly; the engine takes the two for equal and finds nothing between them",
 		func(tableName *string) any {

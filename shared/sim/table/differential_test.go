@@ -169,6 +169,7 @@ func requireVariety(t *testing.T, kinds map[string]int) {
 		"*dynamodb.UpdateItemInput done", "*dynamodb.UpdateItemInput condition", "*dynamodb.UpdateItemInput ValidationException",
 		"*dynamodb.QueryInput items", "*dynamodb.QueryInput nothing", "*dynamodb.QueryInput ValidationException",
 		"*dynamodb.TransactGetItemsInput items", "*dynamodb.BatchGetItemInput items", "*dynamodb.GetItemInput items",
+		"*dynamodb.ScanInput items",
 	} {
 		if kinds[kind] < *operations/share {
 			t.Errorf("%s occurred %d times in %d operations", kind, kinds[kind], *operations)

@@ -11,7 +11,7 @@
 // What it knows is what the store uses and its neighbours: conditions with comparisons,
 // BETWEEN, IN, AND, OR, NOT, begins_with, attribute_exists, attribute_not_exists and
 // size; key conditions; SET with + and - and if_not_exists, REMOVE, and ADD of a number,
-// of top-level attributes. What it does not know gives ErrUnsupported, never a guess.
+// of top-level attributes; filters and projections of a scan. What it does not know gives ErrUnsupported, never a guess.
 // Messages of errors are not DynamoDB's to the letter; their types, codes and reasons
 // are. A random differential test holds it against the local engine.
 //

@@ -70,6 +70,8 @@ func (g *generator) next() any {
 		return g.transactGet()
 	case n < 78:
 		return g.batchGet()
+	case n < 82:
+		return g.scan()
 	default:
 		return g.query()
 	}
@@ -309,6 +311,28 @@ func (g *generator) batchGet() *dynamodb.BatchGetItemInput {
 	}}
 }
 
+// scan reads the whole table, with a filter and a projection or without.
+func (g *generator) scan() *dynamodb.ScanInput {
+	g.alone = false // the engine checks the bounds of a filter as little as those in a transaction
+	in := &dynamodb.ScanInput{TableName: &g.tableName, ConsistentRead: aws.Bool(true)}
+	e := newExpression(g, g.key())
+	e.filters = true
+	if !g.oneIn(6) {
+		in.FilterExpression = aws.String(e.condition(2))
+	}
+	if !g.oneIn(3) {
+		shown := []string{e.name("pk"), e.name("sk")}
+		for _, attribute := range g.some(plainAttributes) {
+			shown = append(shown, e.name(attribute))
+		}
+		in.ProjectionExpression = aws.String(strings.Join(shown, ", "))
+	}
+	if in.FilterExpression != nil || in.ProjectionExpression != nil {
+		in.ExpressionAttributeNames, in.ExpressionAttributeValues = e.references()
+	}
+	return in
+}
+
 // query asks the table or an index, with a start key that often fits the question.
 func (g *generator) query() *dynamodb.QueryInput {
 	in := &dynamodb.QueryInput{TableName: &g.tableName}
@@ -371,8 +395,8 @@ type expression struct {
 	values item
 	// about is the item that the expression will be evaluated at, nil if there is none.
 	about item
-	// updates: there is an update expression.
-	updates bool
+	// updates: there is an update expression, and filters that there is a filter.
+	updates, filters bool
 }
 
 func newExpression(g *generator, key item) *expression {
@@ -397,8 +421,9 @@ func (e *expression) references() (names map[string]string, values item) {
 		e.names["#unused"] = "note"
 	}
 	// Which refusal AWS gives for a value that an update in a transaction lacks is not
-	// known; see engineDifferences.
-	if e.oneIn(80) && len(e.values) > 0 && (e.alone || !e.updates) {
+	// known, and the engine notices one that a filter lacks only where it looks for it; see
+	// engineDifferences.
+	if e.oneIn(80) && len(e.values) > 0 && !e.filters && (e.alone || !e.updates) {
 		delete(e.values, slices.Sorted(maps.Keys(e.values))[0])
 	}
 	if len(e.names) > 0 {

@@ -113,50 +113,6 @@ func (t *Table) GetKeys(in *dynamodb.TransactGetItemsInput) []Key {
 	return keys
 }
 
-// Scan reads a page of the table, ordered by partition key and within by sort key; the
-// order of DynamoDB's partitions is that of a hash, so no caller may rely on it. A page
-// ends at the limit.
-func (t *Table) Scan(in *dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
-	if in.IndexName != nil || in.FilterExpression != nil || in.ProjectionExpression != nil || in.Segment != nil || in.Select != "" ||
-		in.ScanFilter != nil || in.AttributesToGet != nil {
-		return nil, unsupported("Scan of an index, a segment, or with an expression")
-	}
-	limit, f := pageLimit(in.Limit)
-	if f != nil {
-		return nil, f.err()
-	}
-	var after *Key
-	if len(in.ExclusiveStartKey) > 0 {
-		key, f := t.exactKey(in.ExclusiveStartKey)
-		if f != nil {
-			return nil, f.err()
-		}
-		after = &key
-	}
-	out := &dynamodb.ScanOutput{Items: []map[string]types.AttributeValue{}}
-	for key, item := range t.Items() {
-		if after != nil && !t.follows(key, *after) {
-			continue
-		}
-		out.Items = append(out.Items, item)
-		if len(out.Items) == limit {
-			out.LastEvaluatedKey = t.keyAttributes(item)
-			break
-		}
-	}
-	out.Count = int32(len(out.Items))
-	out.ScannedCount = out.Count
-	return out, nil
-}
-
-// follows reports whether a comes after b in a scan.
-func (t *Table) follows(a, b Key) bool {
-	if a.Partition != b.Partition {
-		return a.Partition > b.Partition
-	}
-	return compareEntries(t.place(a), t.place(b)) > 0
-}
-
 // keyAttributes is an item's key alone.
 func (t *Table) keyAttributes(item Item) Item {
 	return only(item, t.schema.PartitionKey.Attribute, t.schema.SortKey.Attribute)

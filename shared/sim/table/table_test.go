@@ -204,7 +204,8 @@ func TestUnknownRequestsAreRefusedAsUnsupported(t *testing.T) {
 	_, errs["projection of Get"] = simulated.Get(&dynamodb.GetItemInput{Key: proper(), ProjectionExpression: projected})
 	_, errs["filter of Query"] = simulated.Query(&dynamodb.QueryInput{FilterExpression: projected})
 	_, errs["index of Query"] = simulated.Query(&dynamodb.QueryInput{IndexName: projected})
-	_, errs["segment of Scan"] = simulated.Scan(&dynamodb.ScanInput{Segment: aws.Int32(0)})
+	_, errs["index of Scan"] = simulated.Scan(&dynamodb.ScanInput{IndexName: projected})
+	_, errs["nested projection of Scan"] = simulated.Scan(&dynamodb.ScanInput{ProjectionExpression: aws.String("document.note")})
 	_, errs["values of Put"] = simulated.Put(&dynamodb.PutItemInput{Item: proper(), ReturnValues: types.ReturnValueAllOld})
 	_, errs["values of Update"] = simulated.Update(&dynamodb.UpdateItemInput{Key: proper(), ReturnValues: types.ReturnValueAllNew})
 	for name, err := range errs {
@@ -246,6 +247,52 @@ func TestNotAnExpression(t *testing.T) {
 		_, err := simulated.Put(&dynamodb.PutItemInput{Item: proper(), ConditionExpression: &text})
 		if got := errorText(err); got != "ValidationException" {
 			t.Errorf("%q as a condition: %s", text, got)
+		}
+	}
+}
+
+// The segments of a table have each item once between them, also page by page.
+func TestSegmentsHaveEachItemOnce(t *testing.T) {
+	simulated := table.New(dynamo.TableSchema())
+	const items, segments = 50, 7
+	for i := range items {
+		if _, err := simulated.Put(&dynamodb.PutItemInput{Item: item{"pk": text(fmt.Sprintf("P%d", i/2)), "sk": text(fmt.Sprintf("S%d", i%2))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen, used := make(map[string]int), 0
+	for number := range int32(segments) {
+		in := &dynamodb.ScanInput{Segment: aws.Int32(number), TotalSegments: aws.Int32(segments), Limit: aws.Int32(3)}
+		before := len(seen)
+		for {
+			out, err := simulated.Scan(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range out.Items {
+				seen[itemText(found)]++
+			}
+			if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+				break
+			}
+		}
+		if len(seen) > before {
+			used++
+		}
+	}
+	for found, times := range seen {
+		if times != 1 {
+			t.Errorf("%s was read %d times", found, times)
+		}
+	}
+	if len(seen) != items || used < 2 {
+		t.Errorf("%d items in %d segments, want %d in several", len(seen), used, items)
+	}
+	for name, in := range map[string]*dynamodb.ScanInput{
+		"no total": {Segment: aws.Int32(0)}, "no segment": {TotalSegments: aws.Int32(2)}, "too high": {Segment: aws.Int32(2), TotalSegments: aws.Int32(2)},
+	} {
+		if _, err := simulated.Scan(in); err == nil {
+			t.Errorf("%s: no error", name)
 		}
 	}
 }
