@@ -31,14 +31,20 @@ import (
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
 
+// The addresses of the queues; nobody listens there.
+const (
+	sagaQueueURL = "http://127.0.0.1:1/saga"
+	dueQueueURL  = "http://127.0.0.1:1/due"
+)
+
 // bus speaks the one call of EventBridge that the relay makes, and the one of SQS.
 type bus struct {
 	mutex    sync.Mutex
 	calls    int
 	status   int // of the next answers of the bus
 	entries  []entry
-	messages []string
-	queue    string // the address that the messages were for
+	messages map[string][]string // by the address of the queue
+	delays   []int               // of the due messages, in seconds
 }
 
 type entry struct {
@@ -81,16 +87,23 @@ func (b *bus) serveQueue(w http.ResponseWriter, r *http.Request) {
 		Entries  []struct {
 			ID   string `json:"Id"`
 			Body string `json:"MessageBody"`
+			// DelaySeconds is how long the queue keeps the message back.
+			DelaySeconds int
 		}
 	}
 	if err := json.NewDecoder(r.Body).Decode(&call); err != nil {
 		http.Error(w, "not a SendMessageBatch", http.StatusBadRequest)
 		return
 	}
-	b.queue = call.QueueURL
+	if b.messages == nil {
+		b.messages = map[string][]string{}
+	}
 	var taken []map[string]string
 	for _, message := range call.Entries {
-		b.messages = append(b.messages, message.Body)
+		b.messages[call.QueueURL] = append(b.messages[call.QueueURL], message.Body)
+		if call.QueueURL == dueQueueURL {
+			b.delays = append(b.delays, message.DelaySeconds)
+		}
 		taken = append(taken, map[string]string{
 			"Id": message.ID, "MessageId": "message", "MD5OfMessageBody": fmt.Sprintf("%x", md5.Sum([]byte(message.Body))),
 		})
@@ -112,8 +125,8 @@ func mustCompose(t *testing.T, table, dynamoDB, eventBridge string) handler {
 	t.Setenv("HOLDFAST_STAGE", "local")
 	t.Setenv("HOLDFAST_TABLE_NAME", table)
 	t.Setenv("HOLDFAST_EVENT_BUS_NAME", "holdfast-events")
-	t.Setenv("HOLDFAST_SAGA_QUEUE_URL", "http://127.0.0.1:1/saga")
-	t.Setenv("HOLDFAST_DUE_QUEUE_URL", "http://127.0.0.1:1/due")
+	t.Setenv("HOLDFAST_SAGA_QUEUE_URL", sagaQueueURL)
+	t.Setenv("HOLDFAST_DUE_QUEUE_URL", dueQueueURL)
 	t.Setenv("HOLDFAST_LOCAL_DYNAMODB_ENDPOINT", dynamoDB)
 	t.Setenv("HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT", eventBridge)
 	t.Setenv("HOLDFAST_LOCAL_SQS_ENDPOINT", eventBridge)
@@ -342,8 +355,20 @@ func TestAPaymentWakesTheSaga(t *testing.T) {
 	if !slices.Contains(told, "reservation.payment_started") || !slices.Contains(told, "hold.payment_started") {
 		t.Errorf("published %v", told)
 	}
-	if len(b.messages) != 1 || b.messages[0] != `{"reservation_id":"`+string(id)+`"}` || b.queue != "http://127.0.0.1:1/saga" {
-		t.Errorf("the queue %s has %v", b.queue, b.messages)
+	if got := b.messages[sagaQueueURL]; len(got) != 1 || got[0] != `{"reservation_id":"`+string(id)+`"}` {
+		t.Errorf("the saga's queue has %v", got)
+	}
+	// The hold is looked at when it would end unpaid, and, with an attempt open, later.
+	var want []string
+	for _, step := range []ledger.Hold{hold, change.Holds[0].Next} {
+		dueAt, _ := step.DueAt()
+		want = append(want, fmt.Sprintf(`{"hold_id":"%s","due_at_ms":%d}`, hold.ID, dueAt.UnixMilli()))
+	}
+	if got := b.messages[dueQueueURL]; !slices.Equal(got, want) {
+		t.Errorf("the due queue has %v, want %v", got, want)
+	}
+	if len(b.delays) != 2 || b.delays[0] <= 0 || b.delays[1] != 900 {
+		t.Errorf("the due messages are kept back for %v s", b.delays)
 	}
 }
 

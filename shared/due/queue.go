@@ -1,6 +1,7 @@
 package due
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,13 +11,15 @@ import (
 )
 
 // errStandsStill is the error of a list whose cursor leads back to the same page.
-var errStandsStill = errors.New("the cursor of the due index does not move")
+var errStandsStill = errors.New("the cursor of the index does not move")
 
 // List reads one page of one shard of the due index, the oldest first.
 type List[T any] func(ctx context.Context, shard int, page ledger.Page) ([]T, ledger.Cursor, error)
 
 // Source is where a Queue reads from, and how.
 type Source[T any] struct {
+	// Name names the index in errors; "" stands for "due".
+	Name string
 	List List[T]
 	// Shards are the numbers of the shards to read. Nil stands for all of the due index.
 	Shards []int
@@ -55,6 +58,7 @@ func NewQueue[T any](source Source[T]) *Queue[T] {
 	if numbers == nil {
 		numbers = AllShards()
 	}
+	source.Name = cmp.Or(source.Name, "due")
 	q := &Queue[T]{source: source, shards: make([]shard[T], len(numbers))}
 	for i, number := range numbers {
 		q.shards[i].number = number
@@ -108,9 +112,9 @@ func (q *Queue[T]) fill(ctx context.Context, i int) {
 		entries, after, err := q.page(ctx, s.number, s.after)
 		switch {
 		case err != nil:
-			s.err = fmt.Errorf("due shard %d: %w", s.number, err)
+			s.err = fmt.Errorf("%s shard %d: %w", q.source.Name, s.number, err)
 		case after != "" && after == s.after:
-			s.err = fmt.Errorf("due shard %d: %w", s.number, errStandsStill)
+			s.err = fmt.Errorf("%s shard %d: %w", q.source.Name, s.number, errStandsStill)
 		}
 		s.entries, s.after = entries, after
 		s.finished = after == "" || s.err != nil
