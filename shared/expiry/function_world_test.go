@@ -76,15 +76,14 @@ func (g *gauge) Known() bool { return g.needs <= 0 }
 
 func (g *gauge) Unreliable() bool { return g.Known() && g.skew.Abs() > 30*time.Second }
 
-// function is the whole expiry function on a world.
+// function is the whole expiry function on a world, whose parts a test may replace.
 type function struct {
 	*world
-	store    expiry.Store    // the world's without one
-	releaser expiry.Releaser // the same
-	parking  expiry.Parking  // the same
-	failed   expiry.Sender   // the same
-	helper   expiry.Helper   // the sweep without one
-	parallel system.Parallel // one by one without one
+	store    expiry.Store
+	releaser expiry.Releaser
+	parking  expiry.Parking
+	failed   expiry.Sender
+	parallel system.Parallel
 	queue    *dueQueue
 	gauge    gauge
 	metrics  bytes.Buffer
@@ -101,38 +100,18 @@ func (w *world) function() *function {
 // handler builds the function from its parts.
 func (f *function) handler() *expiry.Handler {
 	f.tb.Helper()
-	return f.handlerWith(func(*expiry.HandlerPorts) {})
-}
-
-func (f *function) handlerWith(alter func(*expiry.HandlerPorts)) *expiry.Handler {
-	f.tb.Helper()
-	source := telemetry.Source{Stage: "dev", Function: "expiry"}
-	logger := telemetry.NewLogger(&f.logs, source)
-	ender, err := expiry.NewEnder(expiry.EnderPorts{
-		Releaser: f.releaser, Parking: f.parking, Failed: f.failed, Clock: f.clock, Logger: logger,
-	})
-	must(f.tb, err)
-	sweep := f.sweepWith(expiry.SweepPorts{Store: f.store, Ender: ender, Logger: logger, Parallel: f.parallel}, expiry.SweepSettings{})
-	helper := f.helper
-	if helper == nil {
-		helper = sweep
-	}
-	worker, err := expiry.NewWorker(expiry.WorkerPorts{
-		Ender: ender, Sweep: helper, Queue: f.queue, Parking: f.parking, Skew: &f.gauge, Parallel: f.parallel, Clock: f.clock, Logger: logger,
-	})
-	must(f.tb, err)
-	tick, err := expiry.NewTick(expiry.TickPorts{
-		Sweep: sweep, Parked: expiry.NewParkedLook(f.parking), Ender: ender, Skew: &f.gauge, Parallel: f.parallel, Clock: f.clock,
-	})
-	must(f.tb, err)
-	ports := expiry.HandlerPorts{
-		Worker: worker, Tick: tick, Skew: &f.gauge, Metrics: telemetry.NewEmitter(&f.metrics, f.clock, source),
-		Random: systemtest.NewRandom(2), Logger: logger,
-	}
-	alter(&ports)
-	handler, err := expiry.NewHandler(ports)
+	handler, err := expiry.NewFunction(f.ports(), expiry.SweepSettings{PageItems: 100, ParallelMax: expiry.ParallelMaxDefault})
 	must(f.tb, err)
 	return handler
+}
+
+func (f *function) ports() expiry.FunctionPorts {
+	source := telemetry.Source{Stage: "dev", Function: "expiry"}
+	return expiry.FunctionPorts{
+		Store: f.store, Releaser: f.releaser, Parking: f.parking, Leases: f.leases, Due: f.queue, Failed: f.failed,
+		Skew: &f.gauge, Metrics: telemetry.NewEmitter(&f.metrics, f.clock, source), Clock: f.clock,
+		Random: systemtest.NewRandom(2), Parallel: f.parallel, Logger: telemetry.NewLogger(&f.logs, source),
+	}
 }
 
 func must(tb testing.TB, err error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -132,7 +133,10 @@ func TestALostReportIsAnError(t *testing.T) {
 	f := newWorld(t, 1).function()
 	f.hold(1)
 	f.clock.Advance(holdFor)
-	broken := f.handlerWith(func(p *expiry.HandlerPorts) { p.Metrics = brokenMetrics{} })
+	ports := f.ports()
+	ports.Metrics = brokenMetrics{}
+	broken, err := expiry.NewFunction(ports, expiry.SweepSettings{PageItems: 100, ParallelMax: 1})
+	must(t, err)
 	if _, err := broken.Handle(context.Background(), json.RawMessage(`{}`)); err == nil {
 		t.Error("the report is lost and nobody is told")
 	}
@@ -153,14 +157,16 @@ func TestRecordsOfAnotherSourceAreAnError(t *testing.T) {
 
 // Every port is needed: a function that lacks one must not start.
 func TestAMissingPortIsAnErrorAtTheStart(t *testing.T) {
-	for name, build := range map[string]func() error{
-		"ender":   func() error { _, err := expiry.NewEnder(expiry.EnderPorts{}); return err },
-		"worker":  func() error { _, err := expiry.NewWorker(expiry.WorkerPorts{}); return err },
-		"tick":    func() error { _, err := expiry.NewTick(expiry.TickPorts{}); return err },
-		"handler": func() error { _, err := expiry.NewHandler(expiry.HandlerPorts{}); return err },
-	} {
-		if build() == nil {
-			t.Errorf("a %s without ports is built", name)
+	f := newWorld(t, 1).function()
+	settings := expiry.SweepSettings{PageItems: 100, ParallelMax: 1}
+	if _, err := expiry.NewFunction(f.ports(), settings); err != nil {
+		t.Fatal(err)
+	}
+	for i := range reflect.TypeFor[expiry.FunctionPorts]().NumField() {
+		ports := f.ports()
+		reflect.ValueOf(&ports).Elem().Field(i).SetZero()
+		if _, err := expiry.NewFunction(ports, settings); err == nil {
+			t.Errorf("a function without %s starts", reflect.TypeFor[expiry.FunctionPorts]().Field(i).Name)
 		}
 	}
 }
