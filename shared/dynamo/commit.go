@@ -67,7 +67,7 @@ func (s *Store) commit(ctx context.Context, c ledger.Change, all []leg, items []
 }
 
 // refused turns the reasons of a cancelled transaction into the answer. The change's
-// own event in place of the new one says that an earlier try was applied and its answer
+// own event in place of the new one, or its own archive mark, says that an earlier try was applied and its answer
 // lost: then all of the change is, and the caller is told so (case G6).
 func (s *Store) refused(c ledger.Change, all []leg, f failure) error {
 	r := &ledger.Refused{Contended: f.contended}
@@ -79,7 +79,7 @@ func (s *Store) refused(c ledger.Change, all []leg, f failure) error {
 		if err != nil {
 			return internal("decoding a refused item", err)
 		}
-		if refusedLeg.Event != nil && isOwnEvent(c, *refusedLeg.Event) {
+		if refusedLeg.Event != nil && isOwnEvent(c, *refusedLeg.Event) || ownMark(c, refusedLeg) {
 			return nil
 		}
 		r.Legs = append(r.Legs, refusedLeg)
@@ -117,6 +117,14 @@ func (s *Store) settle(ctx context.Context, c ledger.Change, cause error) error 
 		Code:    ledger.CodeOutcomeUnknown,
 		Message: "the request may have been carried out; ask again with the same key",
 		Cause:   cause,
+	}
+	if len(c.Archives) > 0 {
+		marked, err := s.marked(ctx, c)
+		if marked {
+			return nil
+		}
+		unknown.Cause = errors.Join(cause, err)
+		return unknown
 	}
 	if len(c.Events) == 0 {
 		return unknown

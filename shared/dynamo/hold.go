@@ -47,6 +47,7 @@ type lineFields struct {
 	Shards        []allocationFields `dynamodbav:"shards"`
 	Returned      []allocationFields `dynamodbav:"returned,omitempty"`
 	CancelUntilMs int64              `dynamodbav:"cancel_until_ms,omitempty"`
+	OverAtMs      int64              `dynamodbav:"over_at_ms,omitempty"`
 	NoRestock     bool               `dynamodbav:"no_restock,omitempty"`
 	GrantTo       ledger.SlotID      `dynamodbav:"grant_to,omitempty"`
 }
@@ -56,13 +57,15 @@ type allocationFields struct {
 	Quantity ledger.Units `dynamodbav:"quantity"`
 }
 
-// holdRecord is a hold item. It is in the due index only while the hold is HELD.
+// holdRecord is a hold item. The due index lists it among the holds while it is HELD, and
+// then for the archive, until it lies there.
 type holdRecord struct {
 	itemKey
 	holdFields
-	OwnerOrder string `dynamodbav:"owner_order"`
-	DueShard   string `dynamodbav:"due_shard,omitempty"`
-	DueAtMs    int64  `dynamodbav:"due_at_ms,omitempty"`
+	OwnerOrder string         `dynamodbav:"owner_order"`
+	DueShard   string         `dynamodbav:"due_shard,omitempty"`
+	DueAtMs    int64          `dynamodbav:"due_at_ms,omitempty"`
+	ArchivedIn ledger.BatchID `dynamodbav:"archived_in,omitempty"`
 }
 
 func newHoldFields(h ledger.Hold) holdFields {
@@ -77,7 +80,7 @@ func newHoldFields(h ledger.Hold) holdFields {
 		f.Lines = append(f.Lines, lineFields{
 			Slot: l.Slot, Quantity: l.Quantity, UnitAmount: l.UnitPrice.AmountMinor, Currency: l.UnitPrice.Currency,
 			Shards: newAllocationFields(l.Shards), Returned: newAllocationFields(l.Returned),
-			CancelUntilMs: milliseconds(l.CancelUntil), NoRestock: l.NoRestock, GrantTo: l.GrantTo,
+			CancelUntilMs: milliseconds(l.CancelUntil), OverAtMs: milliseconds(l.OverAt), NoRestock: l.NoRestock, GrantTo: l.GrantTo,
 		})
 	}
 	return f
@@ -95,7 +98,7 @@ func (f holdFields) hold() ledger.Hold {
 		h.Lines = append(h.Lines, ledger.Line{
 			Slot: l.Slot, Quantity: l.Quantity, UnitPrice: ledger.Money{AmountMinor: l.UnitAmount, Currency: l.Currency},
 			Shards: allocations(l.Shards), Returned: allocations(l.Returned),
-			CancelUntil: fromMilliseconds(l.CancelUntilMs), NoRestock: l.NoRestock, GrantTo: l.GrantTo,
+			CancelUntil: fromMilliseconds(l.CancelUntilMs), OverAt: fromMilliseconds(l.OverAtMs), NoRestock: l.NoRestock, GrantTo: l.GrantTo,
 		})
 	}
 	return h
@@ -117,11 +120,16 @@ func allocations(fields []allocationFields) []ledger.Allocation {
 	return out
 }
 
-func newHoldRecord(h ledger.Hold) holdRecord {
+// newHoldRecord is the item of a hold that changed last at changedAt.
+func newHoldRecord(h ledger.Hold, changedAt time.Time) holdRecord {
 	r := holdRecord{itemKey: holdKey(h.ID), holdFields: newHoldFields(h), OwnerOrder: ownerOrder(kindHold, h.CreatedAt, string(h.ID))}
 	if due, waiting := h.DueAt(); waiting {
 		r.DueShard = dueShardKey(kindHold, ledger.DueShard(h.ID))
 		r.DueAtMs = milliseconds(due)
+	}
+	if from, archivable := h.ArchiveFrom(changedAt); archivable {
+		r.DueShard = dueShardKey(kindArchiveHold, ledger.DueShard(h.ID))
+		r.DueAtMs = milliseconds(from)
 	}
 	return r
 }
@@ -129,7 +137,9 @@ func newHoldRecord(h ledger.Hold) holdRecord {
 func decodeHold(item map[string]types.AttributeValue) (ledger.Hold, error) {
 	var r holdRecord
 	err := attributevalue.UnmarshalMap(item, &r)
-	return r.hold(), err
+	hold := r.hold()
+	hold.ArchivedIn = r.ArchivedIn
+	return hold, err
 }
 
 // holdLeg writes the next state of a hold under the rules of ledger.HoldWrite.
@@ -138,21 +148,24 @@ func holdLeg(w ledger.HoldWrite, at time.Time) (leg, error) {
 	if w.Replaces > 0 {
 		condition = holdCondition(w, at)
 	}
-	return putLeg(newHoldRecord(w.Next), condition, func(item map[string]types.AttributeValue) (ledger.RefusedLeg, error) {
-		refused := ledger.RefusedLeg{Kind: ledger.LegHold}
-		if len(item) == 0 {
-			return refused, nil
-		}
-		hold, err := decodeHold(item)
-		refused.Hold = &hold
-		return refused, err
-	})
+	return putLeg(newHoldRecord(w.Next, at), condition, refusedHold)
+}
+
+func refusedHold(item map[string]types.AttributeValue) (ledger.RefusedLeg, error) {
+	refused := ledger.RefusedLeg{Kind: ledger.LegHold}
+	if len(item) == 0 {
+		return refused, nil
+	}
+	hold, err := decodeHold(item)
+	refused.Hold = &hold
+	return refused, err
 }
 
 // holdCondition is what must be true of the hold that w replaces.
 func holdCondition(w ledger.HoldWrite, at time.Time) expression.ConditionBuilder {
 	condition := expression.Name(attributeVersion).Equal(expression.Value(w.Replaces)).
-		And(expression.Name(attributeStatus).Equal(expression.Value(w.Status())))
+		And(expression.Name(attributeStatus).Equal(expression.Value(w.Status()))).
+		And(notArchived())
 	release, expires := expression.Name(attributeReleaseAtMs), expression.Name(attributeExpiresAtMs)
 	switch w.When {
 	case ledger.BeforeRelease:

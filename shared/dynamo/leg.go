@@ -48,6 +48,26 @@ func putLeg(record any, condition expression.ConditionBuilder, refused decodeRef
 	}, nil
 }
 
+// updateLeg changes some attributes of an item under a condition.
+func updateLeg(key itemKey, condition expression.ConditionBuilder, update expression.UpdateBuilder, refused decodeRefused) (leg, error) {
+	built, err := expression.NewBuilder().WithCondition(condition).WithUpdate(update).Build()
+	if err != nil {
+		return leg{}, err
+	}
+	return leg{
+		item: types.TransactWriteItem{Update: &types.Update{
+			Key:                                 key.attributes(),
+			ConditionExpression:                 built.Condition(),
+			UpdateExpression:                    built.Update(),
+			ExpressionAttributeNames:            built.Names(),
+			ExpressionAttributeValues:           built.Values(),
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}},
+		setTable: func(item *types.TransactWriteItem, table string) { item.Update.TableName = aws.String(table) },
+		refused:  refused,
+	}, nil
+}
+
 // legs turns a change into its actions, in a fixed order.
 func legs(c ledger.Change) ([]leg, error) {
 	all := make([]leg, 0, c.Actions())
@@ -81,6 +101,12 @@ func legs(c ledger.Change) ([]leg, error) {
 	}
 	for _, u := range c.Uniqueness {
 		add(uniquenessLeg(u))
+	}
+	for _, m := range c.Archives {
+		add(archiveMarkLeg(m))
+	}
+	for _, r := range c.AtRest {
+		add(atRestLeg(r))
 	}
 	return all, failure
 }

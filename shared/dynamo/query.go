@@ -63,7 +63,7 @@ func readInOrder[T any](ctx context.Context, s *Store, page found, decode func(i
 	if err != nil {
 		return nil, err
 	}
-	values, err := decodeAll(items, decode)
+	values, err := decodeAll(s.unpurged(items), decode)
 	return inOrder(keys, values, keyOf), err
 }
 
@@ -209,7 +209,7 @@ func (s *Store) events(ctx context.Context, subject itemKey) ([]ledger.Event, er
 		if err != nil {
 			return nil, err
 		}
-		page, err := decodeAll(found.items, decodeEvent)
+		page, err := decodeAll(s.unpurged(found.items), decodeEvent)
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ func (s *Store) Hold(ctx context.Context, id ledger.HoldID) (ledger.Hold, error)
 	if err != nil {
 		return ledger.Hold{}, err
 	}
-	if len(found) == 0 {
+	if len(found) == 0 || s.purged(found) {
 		return ledger.Hold{}, ledger.HoldNotFound()
 	}
 	return decoded(decodeHold(found))
@@ -38,7 +38,7 @@ func (s *Store) Reservation(ctx context.Context, id ledger.ReservationID) (ledge
 	if err != nil {
 		return ledger.Reservation{}, err
 	}
-	if len(found) == 0 {
+	if len(found) == 0 || s.purged(found) {
 		return ledger.Reservation{}, ledger.ReservationNotFound()
 	}
 	return decoded(decodeReservation(found))

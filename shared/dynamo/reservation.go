@@ -38,6 +38,7 @@ type reservationFields struct {
 	DeliveredAtMs int64                    `dynamodbav:"delivered_at_ms,omitempty"`
 	LookAtMs      int64                    `dynamodbav:"look_at_ms,omitempty"`
 	Tries         int                      `dynamodbav:"tries,omitempty"`
+	HoldsArchived int                      `dynamodbav:"holds_archived,omitempty"`
 	Version       ledger.Version           `dynamodbav:"version"`
 }
 
@@ -67,14 +68,15 @@ type grantFields struct {
 	Quantity ledger.Units  `dynamodbav:"quantity"`
 }
 
-// reservationRecord is a reservation item. It is in the due index only while it is to be
-// looked at again.
+// reservationRecord is a reservation item. The due index lists it while it is to be looked
+// at again, and for the archive once its holds lie there, until it does itself.
 type reservationRecord struct {
 	itemKey
 	reservationFields
-	OwnerOrder string `dynamodbav:"owner_order"`
-	DueShard   string `dynamodbav:"due_shard,omitempty"`
-	DueAtMs    int64  `dynamodbav:"due_at_ms,omitempty"`
+	OwnerOrder string         `dynamodbav:"owner_order"`
+	DueShard   string         `dynamodbav:"due_shard,omitempty"`
+	DueAtMs    int64          `dynamodbav:"due_at_ms,omitempty"`
+	ArchivedIn ledger.BatchID `dynamodbav:"archived_in,omitempty"`
 }
 
 func newReservationFields(r ledger.Reservation) reservationFields {
@@ -83,7 +85,7 @@ func newReservationFields(r ledger.Reservation) reservationFields {
 		AmountMinor: r.Amount.AmountMinor, Currency: r.Amount.Currency,
 		CreatedAtMs: milliseconds(r.CreatedAt), UpdatedAtMs: milliseconds(r.UpdatedAt),
 		DeliveredAtMs: milliseconds(r.DeliveredAt), LookAtMs: milliseconds(r.LookAt),
-		Tries: r.Tries, Version: r.Version,
+		Tries: r.Tries, HoldsArchived: r.HoldsArchived, Version: r.Version,
 	}
 	for _, a := range r.Attempts {
 		f.Attempts = append(f.Attempts, attemptFields{
@@ -107,7 +109,7 @@ func (f reservationFields) reservation() ledger.Reservation {
 		Amount:    ledger.Money{AmountMinor: f.AmountMinor, Currency: f.Currency},
 		CreatedAt: fromMilliseconds(f.CreatedAtMs), UpdatedAt: fromMilliseconds(f.UpdatedAtMs),
 		DeliveredAt: fromMilliseconds(f.DeliveredAtMs), LookAt: fromMilliseconds(f.LookAtMs),
-		Tries: f.Tries, Version: f.Version,
+		Tries: f.Tries, HoldsArchived: f.HoldsArchived, Version: f.Version,
 	}
 	for _, a := range f.Attempts {
 		r.Attempts = append(r.Attempts, ledger.Attempt{
@@ -136,13 +138,19 @@ func newReservationRecord(r ledger.Reservation) reservationRecord {
 		record.DueShard = dueShardKey(kindReservation, ledger.ReservationDueShard(r.ID))
 		record.DueAtMs = milliseconds(r.LookAt)
 	}
+	if from, archivable := r.ArchiveFrom(); archivable {
+		record.DueShard = dueShardKey(kindArchiveReservation, ledger.ReservationDueShard(r.ID))
+		record.DueAtMs = milliseconds(from)
+	}
 	return record
 }
 
 func decodeReservation(item map[string]types.AttributeValue) (ledger.Reservation, error) {
 	var r reservationRecord
 	err := attributevalue.UnmarshalMap(item, &r)
-	return r.reservation(), err
+	reservation := r.reservation()
+	reservation.ArchivedIn = r.ArchivedIn
+	return reservation, err
 }
 
 // reservationLeg writes the next state of a reservation under the rules of
@@ -151,17 +159,20 @@ func reservationLeg(w ledger.ReservationWrite) (leg, error) {
 	condition := notThere()
 	if w.Replaces > 0 {
 		condition = expression.Name(attributeVersion).Equal(expression.Value(w.Replaces)).
-			And(expression.Name(attributeStatus).Equal(expression.Value(w.From)))
+			And(expression.Name(attributeStatus).Equal(expression.Value(w.From))).
+			And(notArchived()).And(holdsArchived(w.Next))
 	}
-	return putLeg(newReservationRecord(w.Next), condition, func(item map[string]types.AttributeValue) (ledger.RefusedLeg, error) {
-		refused := ledger.RefusedLeg{Kind: ledger.LegReservation}
-		if len(item) == 0 {
-			return refused, nil
-		}
-		stored, err := decodeReservation(item)
-		refused.Reservation = &stored
-		return refused, err
-	})
+	return putLeg(newReservationRecord(w.Next), condition, refusedReservation)
+}
+
+func refusedReservation(item map[string]types.AttributeValue) (ledger.RefusedLeg, error) {
+	refused := ledger.RefusedLeg{Kind: ledger.LegReservation}
+	if len(item) == 0 {
+		return refused, nil
+	}
+	stored, err := decodeReservation(item)
+	refused.Reservation = &stored
+	return refused, err
 }
 
 // Postpone notes when the reservation is looked at again, and how often it was looked at
@@ -170,8 +181,11 @@ func reservationLeg(w ledger.ReservationWrite) (leg, error) {
 // promise, so it is not a Change.
 func (s *Store) Postpone(ctx context.Context, id ledger.ReservationID, version ledger.Version, lookAt time.Time, tries int) error {
 	update := expression.Set(expression.Name(attributeTries), expression.Value(tries))
+	condition := expression.Name(attributeVersion).Equal(expression.Value(version)).And(notArchived())
 	look, dueShard, dueAt := expression.Name(attributeLookAtMs), expression.Name(AttributeDueShard), expression.Name(AttributeDueAtMs)
 	if lookAt.IsZero() {
+		// One whose hold lies in the archive may be at rest now, and is listed there.
+		condition = condition.And(expression.AttributeNotExists(expression.Name(attributeHoldsArchived)))
 		update = update.Remove(look).Remove(dueShard).Remove(dueAt)
 	} else {
 		update = update.
@@ -179,22 +193,49 @@ func (s *Store) Postpone(ctx context.Context, id ledger.ReservationID, version l
 			Set(dueShard, expression.Value(dueShardKey(kindReservation, ledger.ReservationDueShard(id)))).
 			Set(dueAt, expression.Value(milliseconds(lookAt)))
 	}
-	built, err := expression.NewBuilder().
-		WithCondition(expression.Name(attributeVersion).Equal(expression.Value(version))).
-		WithUpdate(update).Build()
+	postponed, err := s.updateIf(ctx, reservationKey(id), condition, update)
 	if err != nil {
-		return internal("building the next look at a reservation", err)
+		return readFailed("postponing reservation "+string(id), err)
 	}
-	err = s.update(ctx, &dynamodb.UpdateItemInput{
-		TableName: aws.String(s.table), Key: reservationKey(id).attributes(),
-		ConditionExpression: built.Condition(), UpdateExpression: built.Update(),
-		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
-	})
-	if wentOn := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &wentOn) {
+	if !postponed && lookAt.IsZero() {
+		return s.rest(ctx, id, version, tries)
+	}
+	return nil
+}
+
+// rest takes a reservation whose hold lies in the archive out of the list of those that
+// are looked at, as Postpone does, and into the archive's if it is at rest now.
+func (s *Store) rest(ctx context.Context, id ledger.ReservationID, version ledger.Version, tries int) error {
+	reservation, err := s.Reservation(ctx, id)
+	if ledger.CodeOf(err) == ledger.CodeReservationNotFound || (err == nil && (reservation.Version != version || reservation.ArchivedIn != "")) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
+	condition := expression.Name(attributeVersion).Equal(expression.Value(version)).And(notArchived()).And(holdsArchived(reservation))
+	reservation.LookAt, reservation.Tries = time.Time{}, tries
+	update := expression.Set(expression.Name(attributeTries), expression.Value(tries)).Remove(expression.Name(attributeLookAtMs))
+	_, err = s.updateIf(ctx, reservationKey(id), condition, archiveKeys(update, newReservationRecord(reservation)))
 	if err != nil {
 		return readFailed("postponing reservation "+string(id), err)
 	}
 	return nil
+}
+
+// updateIf changes an item, and reports false when the condition was not true.
+func (s *Store) updateIf(ctx context.Context, key itemKey, condition expression.ConditionBuilder, update expression.UpdateBuilder) (bool, error) {
+	built, err := expression.NewBuilder().WithCondition(condition).WithUpdate(update).Build()
+	if err != nil {
+		return false, err
+	}
+	err = s.update(ctx, &dynamodb.UpdateItemInput{
+		TableName: aws.String(s.table), Key: key.attributes(),
+		ConditionExpression: built.Condition(), UpdateExpression: built.Update(),
+		ExpressionAttributeNames: built.Names(), ExpressionAttributeValues: built.Values(),
+	})
+	if refused := (*types.ConditionalCheckFailedException)(nil); errors.As(err, &refused) {
+		return false, nil
+	}
+	return err == nil, err
 }

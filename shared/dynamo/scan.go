@@ -69,19 +69,11 @@ func addRecord(page *ledger.Records, i item) error {
 	switch {
 	case sort == sortHold:
 		hold, err := decodeHold(i)
-		dueAt, waits := hold.DueAt()
-		if !waits {
-			dueAt = time.Time{}
-		}
-		listed := isDue(i, dueShardKey(kindHold, ledger.DueShard(hold.ID)), dueAt) || isParked(i, hold.ID, dueAt)
-		page.Holds = append(page.Holds, ledger.StoredHold{Hold: hold, Due: listed})
+		page.Holds = append(page.Holds, storedHold(i, hold))
 		return err
 	case sort == sortReservation:
 		reservation, err := decodeReservation(i)
-		page.Reservations = append(page.Reservations, ledger.StoredReservation{
-			Reservation: reservation,
-			Due:         isDue(i, dueShardKey(kindReservation, ledger.ReservationDueShard(reservation.ID)), reservation.LookAt),
-		})
+		page.Reservations = append(page.Reservations, storedReservation(i, reservation))
 		return err
 	case sort == sortSlot:
 		slot, err := decodeSlot(i)
@@ -96,10 +88,48 @@ func addRecord(page *ledger.Records, i item) error {
 		if err == nil && !event.OfOne() {
 			return errors.New("the event is not of one hold, reservation or slot")
 		}
-		page.Events = append(page.Events, event)
+		if stringOf(i, attributeArchivedIn) != "" {
+			page.ArchivedEvents = append(page.ArchivedEvents, event)
+		} else {
+			page.Events = append(page.Events, event)
+		}
 		return err
 	}
 	return nil
+}
+
+// storedHold says in which lists of the due index the hold is.
+func storedHold(i item, hold ledger.Hold) ledger.StoredHold {
+	shard := ledger.DueShard(hold.ID)
+	dueAt, waits := hold.DueAt()
+	if !waits {
+		dueAt = time.Time{}
+	}
+	from, archivable := hold.ArchiveFrom(hold.EndedAt)
+	listed := isArchivable(i, dueShardKey(kindArchiveHold, shard), from, archivable)
+	return ledger.StoredHold{
+		Hold: hold, Archivable: listed,
+		Due: !listed && (isDue(i, dueShardKey(kindHold, shard), dueAt) || isParked(i, hold.ID, dueAt)),
+	}
+}
+
+// storedReservation says in which lists of the due index the reservation is.
+func storedReservation(i item, r ledger.Reservation) ledger.StoredReservation {
+	shard := ledger.ReservationDueShard(r.ID)
+	from, archivable := r.ArchiveFrom()
+	listed := isArchivable(i, dueShardKey(kindArchiveReservation, shard), from, archivable)
+	return ledger.StoredReservation{
+		Reservation: r, Archivable: listed,
+		Due: !listed && isDue(i, dueShardKey(kindReservation, shard), r.LookAt),
+	}
+}
+
+// isArchivable reports whether the item is in the archive's list. An entry from before its
+// retention begins is none: the archive would take it too early. For an item that is not
+// to be there, each entry counts that the archive finds.
+func isArchivable(i item, shard string, from time.Time, archivable bool) bool {
+	listed := stringOf(i, AttributeDueShard) == shard
+	return listed && (!archivable || numberOf(i, AttributeDueAtMs) >= milliseconds(from))
 }
 
 // isDue reports whether the item is in the due index. An entry in another shard, or at

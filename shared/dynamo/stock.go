@@ -1,7 +1,6 @@
 package dynamo
 
 import (
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -18,6 +17,11 @@ const (
 	attributeUnitAmount = "unit_amount"
 	attributeCurrency   = "currency"
 	attributeShards     = "shards"
+
+	attributeAvailableArchived = "available_archived"
+	attributeHeldArchived      = "held_archived"
+	attributeConfirmedArchived = "confirmed_archived"
+	attributeCapacityArchived  = "capacity_archived"
 )
 
 // stockRecord is one shard of a slot's stock. DynamoDB conditions can compare
@@ -32,6 +36,11 @@ type stockRecord struct {
 	Confirmed ledger.Units   `dynamodbav:"confirmed"`
 	Capacity  ledger.Units   `dynamodbav:"capacity"`
 	Version   ledger.Version `dynamodbav:"version"`
+
+	AvailableArchived ledger.Units `dynamodbav:"available_archived,omitempty"`
+	HeldArchived      ledger.Units `dynamodbav:"held_archived,omitempty"`
+	ConfirmedArchived ledger.Units `dynamodbav:"confirmed_archived,omitempty"`
+	CapacityArchived  ledger.Units `dynamodbav:"capacity_archived,omitempty"`
 }
 
 func decodeStock(item map[string]types.AttributeValue) (ledger.Stock, error) {
@@ -40,6 +49,9 @@ func decodeStock(item map[string]types.AttributeValue) (ledger.Stock, error) {
 	return ledger.Stock{
 		Slot: r.Slot, Shard: r.Shard, Terms: r.terms(), Version: r.Version,
 		Counters: ledger.Counters{Available: r.Available, Held: r.Held, Confirmed: r.Confirmed, Capacity: r.Capacity},
+		Archived: ledger.Counters{
+			Available: r.AvailableArchived, Held: r.HeldArchived, Confirmed: r.ConfirmedArchived, Capacity: r.CapacityArchived,
+		},
 	}, err
 }
 
@@ -73,6 +85,7 @@ func stockLeg(w ledger.StockWrite) (leg, error) {
 			condition = condition.And(name.GreaterThanEqual(expression.Value(-counter.delta)))
 		}
 	}
+	update = archivedCounters(update, w.Archived)
 	if w.Sale != nil {
 		condition = condition.
 			And(expression.Name(attributeOpen).Equal(expression.Value(w.Sale.Open))).
@@ -90,22 +103,24 @@ func stockLeg(w ledger.StockWrite) (leg, error) {
 			Set(expression.Name(attributeCurrency), expression.Value(w.SetTerms.Price.Currency)).
 			Set(expression.Name(attributeShards), expression.Value(w.SetTerms.Shards))
 	}
-	built, err := expression.NewBuilder().WithCondition(condition).WithUpdate(update).Build()
-	if err != nil {
-		return leg{}, err
+	return updateLeg(stockKey(w.Slot, w.Shard), condition, update, refusedStock(w.Slot, w.Shard))
+}
+
+// archivedCounters adds to the archived counters of a stock item, which are absent until
+// the first of its events is archived.
+func archivedCounters(update expression.UpdateBuilder, archived ledger.Counters) expression.UpdateBuilder {
+	for _, counter := range []struct {
+		name  string
+		delta ledger.Units
+	}{
+		{attributeAvailableArchived, archived.Available}, {attributeHeldArchived, archived.Held},
+		{attributeConfirmedArchived, archived.Confirmed}, {attributeCapacityArchived, archived.Capacity},
+	} {
+		if counter.delta != 0 {
+			update = update.Add(expression.Name(counter.name), expression.Value(counter.delta))
+		}
 	}
-	return leg{
-		item: types.TransactWriteItem{Update: &types.Update{
-			Key:                                 stockKey(w.Slot, w.Shard).attributes(),
-			ConditionExpression:                 built.Condition(),
-			UpdateExpression:                    built.Update(),
-			ExpressionAttributeNames:            built.Names(),
-			ExpressionAttributeValues:           built.Values(),
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}},
-		setTable: func(item *types.TransactWriteItem, table string) { item.Update.TableName = aws.String(table) },
-		refused:  refusedStock(w.Slot, w.Shard),
-	}, nil
+	return update
 }
 
 func refusedStock(slot ledger.SlotID, shard ledger.Shard) decodeRefused {

@@ -10,6 +10,9 @@ import (
 // in milliseconds that is taken for seconds is thousands of years ahead, and refused.
 const ArchiveRetainMax = 400 * 24 * time.Hour
 
+// PlanSubjectsMax bounds one batch, so that its plan is one item of the table.
+const PlanSubjectsMax = 1000
+
 // BatchID names one batch of the archive: what was written, verified and marked together.
 type BatchID string
 
@@ -211,6 +214,16 @@ func (c Change) validateArchives() error {
 			return fmt.Errorf("change: the purge time %s is not in whole seconds", m.PurgeAt)
 		case m.PurgeAt.Before(c.At) || m.PurgeAt.After(c.At.Add(ArchiveRetainMax)):
 			return fmt.Errorf("change: the purge time %s is not within %s from %s", m.PurgeAt, ArchiveRetainMax, c.At)
+		}
+	}
+	for _, w := range c.Holds {
+		if w.Next.ArchivedIn != "" {
+			return fmt.Errorf("change: hold %s is archived by a step of it", w.Next.ID)
+		}
+	}
+	for _, w := range c.Reservations {
+		if w.Next.ArchivedIn != "" {
+			return fmt.Errorf("change: reservation %s is archived by a step of it", w.Next.ID)
 		}
 	}
 	for _, r := range c.AtRest {

@@ -271,7 +271,7 @@ func Confirm(h Hold, reference PaymentReference, origin Origin, now time.Time) (
 }
 
 // Cancel gives back what h promises, on the owner's wish. A hold that has ended is
-// refused with CodeHoldNotActive; one that is over but not yet swept may still be
+// refused with CodeHoldNotActive, and with CodeHoldArchived once it lies in the archive; one that is over but not yet swept may still be
 // cancelled, which ends it just as well. While a payment attempt is open it is refused
 // with CodePaymentInProgress: money could arrive for units that are somebody else's.
 func Cancel(h Hold, origin Origin, now time.Time) (Change, error) {
@@ -306,7 +306,11 @@ func Expire(h Hold, origin Origin, now time.Time) (Change, error) {
 	return change, nil
 }
 
+// notActive is the refusal of a step that an ended hold has not.
 func notActive(h Hold, now time.Time) *Error {
+	if h.ArchivedIn != "" {
+		return HoldArchived()
+	}
 	return errorf(CodeHoldNotActive, "the hold is %s; make a new hold", h.StatusAt(now))
 }
 

@@ -17,6 +17,8 @@ type ReturnLine struct {
 // with CodePaymentInProgress while an attempt is open or for another reservation.
 func StartAttempt(h Hold, r ReservationID, attempt AttemptNumber, origin Origin, now time.Time) (Change, error) {
 	switch {
+	case h.ArchivedIn != "":
+		return Change{}, HoldArchived()
 	case h.Status != StatusHeld || !now.Before(h.ExpiresAt):
 		return Change{}, errorf(CodeHoldNotActive, "the hold is %s or its time is over; make a new hold", h.StatusAt(now))
 	case h.AttemptOpen != 0, h.Reservation != "" && h.Reservation != r:
@@ -142,8 +144,12 @@ func Reacquire(h Hold, allocations map[SlotID][]Allocation, origin Origin, now t
 // Return gives back a part of what h sold, or all of it with no lines. When nothing is
 // left, the hold is RETURNED; otherwise it stays CONFIRMED. It returns
 // CodeHoldNotActive for a hold that is not CONFIRMED, CodeReturnOverSale for more than
-// is left of a line, and CodeInvalid for a line that is not there or is named twice.
+// is left of a line, CodeInvalid for a line that is not there or is named twice, and
+// CodeHoldArchived for a hold that lies in the archive.
 func Return(h Hold, lines []ReturnLine, origin Origin, now time.Time) (Change, error) {
+	if h.ArchivedIn != "" {
+		return Change{}, HoldArchived()
+	}
 	if h.Status != StatusConfirmed {
 		return Change{}, errorf(CodeHoldNotActive, "the hold is %s; only a CONFIRMED hold can be returned", h.Status)
 	}

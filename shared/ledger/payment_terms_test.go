@@ -124,7 +124,7 @@ func TestLineKeepsWhatItsSlotSaid(t *testing.T) {
 	}
 	want := ledger.Line{
 		Slot: "A", Quantity: 1, UnitPrice: slot.Terms.Price, Shards: []ledger.Allocation{{Quantity: 1}},
-		CancelUntil: noon.Add(47 * time.Hour), NoRestock: true, GrantTo: "points-U-1:U-1",
+		CancelUntil: noon.Add(47 * time.Hour), OverAt: noon.Add(48 * time.Hour), NoRestock: true, GrantTo: "points-U-1:U-1",
 	}
 	if got := lineOf(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)

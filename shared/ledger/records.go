@@ -6,6 +6,9 @@ type Records struct {
 	Stock  []Stock
 	Holds  []StoredHold
 	Events []Event
+	// ArchivedEvents are events that are marked as archived. What they moved is in the
+	// archived counters of the stock.
+	ArchivedEvents []Event
 
 	Reservations []StoredReservation
 }
@@ -13,8 +16,10 @@ type Records struct {
 // StoredReservation is a reservation with what its index says of it.
 type StoredReservation struct {
 	Reservation Reservation
-	// Due says that the reservation is in the due index.
+	// Due says that the reservation is in the due index, so that it will be looked at.
 	Due bool
+	// Archivable says that the archive's list has it.
+	Archivable bool
 }
 
 // StoredHold is a hold with what its index says of it.
@@ -22,4 +27,6 @@ type StoredHold struct {
 	Hold Hold
 	// Due says that the hold is in the due index, so that a sweep will look at it.
 	Due bool
+	// Archivable says that the archive's list has it.
+	Archivable bool
 }

@@ -25,7 +25,8 @@ type Cancellation struct {
 // Doing again what the same wish has done returns an empty Change. Errors:
 // CodeReservationNotActive, CodeTooLateToCancel, CodePaymentInProgress for a part of a sale
 // that is just being captured, CodeInvalid for lines before the sale or in REVIEW and for
-// a part after PartsMax of them, and those of Return.
+// a part after PartsMax of them, those of Return, and CodeReservationArchived for a
+// reservation that lies in the archive.
 func CancelReservation(r Reservation, h Hold, wish Cancellation, origin Origin, now time.Time) (Change, error) {
 	switch r.Status {
 	case ReservationPaymentPending, ReservationAuthorized, ReservationReview:

@@ -77,5 +77,8 @@ func PaymentCreated(r Reservation, n AttemptNumber, id PaymentID, origin Origin,
 
 // ReservationNotActive is the refusal of a step that the reservation's status has not.
 func ReservationNotActive(r Reservation) *Error {
+	if r.ArchivedIn != "" {
+		return ReservationArchived()
+	}
 	return errorf(CodeReservationNotActive, "the reservation is %s; nothing of this kind can be done with it", r.Status)
 }

@@ -32,11 +32,13 @@ type TB interface {
 // the movements of the events, and compares both with the counters (promises P1 and
 // P2). It also requires exactly one event for each version of each hold, reservation and
 // slot, that the last event tells the thing as it is, and that a hold which has ended
-// moved its stock once (promises P3 and P7). A reservation must have what it says it has:
+// moved its stock once (promises P3 and P7). What archived ones moved, net, must be the
+// archived counters of the stock. A reservation must have what it says it has:
 // its grants, and the hold that was sold to it (promise P8).
 func CheckBooks(t TB, store ledger.Store, slots []ledger.SlotID, holds []ledger.HoldID, reservations ...ledger.ReservationID) {
 	t.Helper()
 	fromHolds, fromEvents := make(map[item]counted), make(map[item]counted)
+	archived := make(map[item]counted)
 	reacquired := make(map[ledger.HoldID]bool)
 	var found []ledger.Hold
 	for _, id := range holds {
@@ -46,16 +48,16 @@ func CheckBooks(t TB, store ledger.Store, slots []ledger.SlotID, holds []ledger.
 		}
 	}
 	for _, hold := range found {
-		auditHold(t, store, hold, reacquired[hold.ID], fromHolds, fromEvents)
+		auditHold(t, store, hold, reacquired[hold.ID], fromHolds, fromEvents, archived)
 	}
 	for _, id := range reservations {
-		auditReservation(t, store, id, fromEvents)
+		auditReservation(t, store, id, fromEvents, archived)
 	}
 	for _, id := range slots {
 		auditSlot(t, store, id, fromEvents)
 	}
 	for _, id := range slots {
-		auditStock(t, store, id, fromHolds, fromEvents)
+		auditStock(t, store, id, fromHolds, fromEvents, archived)
 	}
 }
 
@@ -123,7 +125,7 @@ func (c *counted) move(bucket ledger.Bucket, units ledger.Units) {
 	}
 }
 
-func auditStock(t TB, store ledger.Store, id ledger.SlotID, fromHolds, fromEvents map[item]counted) {
+func auditStock(t TB, store ledger.Store, id ledger.SlotID, fromHolds, fromEvents, archived map[item]counted) {
 	t.Helper()
 	slot := auditedSlot(t, store, id)
 	stock, err := store.StockAtOneMoment(t.Context(), slot)
@@ -144,6 +146,10 @@ func auditStock(t TB, store ledger.Store, id ledger.SlotID, fromHolds, fromEvent
 		}
 		if got := (counted{c.Available, c.Held, c.Confirmed}); got != fromEvents[key] {
 			t.Errorf("books: shard %d of slot %s has %+v, but its events add up to %+v", s.Shard, id, got, fromEvents[key])
+		}
+		a := s.Archived
+		if got := (counted{a.Available, a.Held, a.Confirmed}); got != archived[key] || a.Available+a.Held+a.Confirmed != a.Capacity {
+			t.Errorf("books: shard %d of slot %s has archived %+v, but the archived events add up to %+v", s.Shard, id, a, archived[key])
 		}
 		if s.Terms != slot.Terms {
 			t.Errorf("books: shard %d of slot %s is sold under %+v, but the slot says %+v", s.Shard, id, s.Terms, slot.Terms)

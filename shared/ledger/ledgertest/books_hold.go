@@ -29,23 +29,33 @@ func auditedHold(t TB, store ledger.Store, id ledger.HoldID) (ledger.Hold, bool)
 
 // auditHold adds up one hold and its events. gone says that another hold has taken its
 // units over.
-func auditHold(t TB, store ledger.Store, hold ledger.Hold, gone bool, fromHolds, fromEvents map[item]counted) {
+func auditHold(t TB, store ledger.Store, hold ledger.Hold, gone bool, fromHolds, fromEvents, archived map[item]counted) {
 	t.Helper()
 	events, err := store.HoldEvents(t.Context(), hold.ID)
 	if err != nil {
 		t.Fatalf("books: events of hold %s: %v", hold.ID, err)
 	}
 	auditVersions(t, "hold "+string(hold.ID), events, hold.Version)
-	if last := len(events) - 1; last >= 0 && !same(events[last].Hold, &hold) {
+	if last := len(events) - 1; last >= 0 && !sameHold(events[last].Hold, hold) {
 		t.Errorf("books: the last event of hold %s tells\n%s\nbut it is\n%s", hold.ID, text(events[last].Hold), text(hold))
 	}
 	auditLife(t, hold, events, gone)
 	for _, event := range events {
 		addMovements(fromEvents, event)
+		if hold.ArchivedIn != "" {
+			addMovements(archived, event)
+		}
 	}
 	for _, line := range hold.Lines {
 		auditLine(t, hold, line, fromHolds)
 	}
+}
+
+// sameHold reports whether the event tells the hold as it is. That it lies in the archive
+// is told by no event.
+func sameHold(told *ledger.Hold, is ledger.Hold) bool {
+	is.ArchivedIn = ""
+	return told != nil && same(*told, is)
 }
 
 // life is how far a hold is, as its events tell it.

@@ -3,7 +3,7 @@ package ledgertest
 import "holdfast/shared/ledger"
 
 // auditReservation adds up one reservation, which may not exist, and its events.
-func auditReservation(t TB, store ledger.Store, id ledger.ReservationID, fromEvents map[item]counted) {
+func auditReservation(t TB, store ledger.Store, id ledger.ReservationID, fromEvents, archived map[item]counted) {
 	t.Helper()
 	events, err := store.ReservationEvents(t.Context(), id)
 	if err != nil {
@@ -26,18 +26,22 @@ func auditReservation(t TB, store ledger.Store, id ledger.ReservationID, fromEve
 	auditGrants(t, reservation, events)
 	for _, event := range events {
 		addMovements(fromEvents, event)
+		if reservation.ArchivedIn != "" {
+			addMovements(archived, event)
+		}
 	}
 	auditSale(t, store, reservation)
 }
 
 // sameStep reports whether the event tells the reservation as it is. When it is looked at
-// again is kept beside the steps, and may have moved since.
+// again, and what of it is archived, is kept beside the steps, and may have moved since.
 func sameStep(told *ledger.Reservation, is ledger.Reservation) bool {
 	if told == nil {
 		return false
 	}
 	step := *told
 	step.LookAt, step.Tries = is.LookAt, is.Tries
+	step.HoldsArchived, step.ArchivedIn = is.HoldsArchived, is.ArchivedIn
 	return same(step, is)
 }
 

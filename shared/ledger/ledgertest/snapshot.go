@@ -50,6 +50,12 @@ func (f *fixture) snapshot(c ledger.Change) readable {
 	for _, write := range c.Reservations {
 		f.snapshotReservation(&r, write.Next)
 	}
+	for _, mark := range c.Archives {
+		f.snapshotSubject(&r, mark.Subject())
+	}
+	for _, reservation := range c.AtRest {
+		f.snapshotReservation(&r, reservation)
+	}
 	for _, claim := range c.Uniqueness {
 		stored, found, err := f.store.Claimed(f.ctx, claim.Kind, claim.Value)
 		f.read(err)
@@ -90,6 +96,24 @@ func (f *fixture) snapshotHold(r *readable, hold ledger.Hold) {
 	shard := ledger.DueShard(hold.ID)
 	r.Due[shard], _, err = f.store.Due(f.ctx, shard, never, ledger.Page{Limit: ledger.PageItemsMax})
 	f.read(err)
+}
+
+// snapshotSubject reads what an archive mark is of.
+func (f *fixture) snapshotSubject(r *readable, subject ledger.ArchiveSubject) {
+	f.Helper()
+	if subject.Hold != "" {
+		hold, err := f.store.Hold(f.ctx, subject.Hold)
+		if ledger.CodeOf(err) != ledger.CodeHoldNotFound {
+			f.read(err)
+			f.snapshotHold(r, hold)
+		}
+		return
+	}
+	reservation, err := f.store.Reservation(f.ctx, subject.Reservation)
+	if ledger.CodeOf(err) != ledger.CodeReservationNotFound {
+		f.read(err)
+		f.snapshotReservation(r, reservation)
+	}
 }
 
 func (f *fixture) snapshotReservation(r *readable, reservation ledger.Reservation) {

@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Store) {
 		{"Uniqueness", uniquenessRules},
 		{"Change", changeRules},
 		{"List", listRules},
+		{"Archive", archiveRules},
 		{"Size", sizeRules},
 		{"Race", raceRules},
 	}

@@ -17,7 +17,7 @@ func (s *Store) Commit(ctx context.Context, c ledger.Change) error {
 		return err
 	}
 	defer s.mutex.Unlock()
-	if s.applied(c) {
+	if s.applied(c) || s.marked(c) {
 		return nil
 	}
 	if legs := s.refusedLegs(c); len(legs) > 0 {
@@ -73,7 +73,7 @@ func (s *Store) refusedLegs(c ledger.Change) []ledger.RefusedLeg {
 			legs = append(legs, ledger.RefusedLeg{Kind: ledger.LegUniqueness, Uniqueness: &stored})
 		}
 	}
-	return legs
+	return append(legs, s.refusedArchives(c)...)
 }
 
 func (s *Store) refusedHold(write ledger.HoldWrite, c ledger.Change) []ledger.RefusedLeg {
@@ -81,17 +81,12 @@ func (s *Store) refusedHold(write ledger.HoldWrite, c ledger.Change) []ledger.Re
 	if write.Replaces == 0 && !exists {
 		return nil
 	}
-	if exists && stored.Version == write.Replaces && stored.Status == write.Status() &&
+	if exists && stored.Version == write.Replaces && stored.Status == write.Status() && stored.ArchivedIn == "" &&
 		inTime(stored, write, c.At) && (!write.NoOpenAttempt || stored.AttemptOpen == 0) &&
 		(write.Of == nil || *write.Of == stored.Reservation) {
 		return nil
 	}
-	leg := ledger.RefusedLeg{Kind: ledger.LegHold}
-	if exists {
-		stored = cloneHold(stored)
-		leg.Hold = &stored
-	}
-	return []ledger.RefusedLeg{leg}
+	return []ledger.RefusedLeg{s.holdLeg(write.Next.ID)}
 }
 
 // inTime reports whether the hold is on the side of its release time that write wants.
@@ -176,6 +171,7 @@ func (s *Store) apply(c ledger.Change) {
 		key := stockKey{write.Slot, write.Shard}
 		stock := s.stock[key]
 		stock.Counters = stock.Counters.Plus(write.Delta)
+		stock.Archived = stock.Archived.Plus(write.Archived)
 		stock.Version++
 		if write.SetTerms != nil {
 			stock.Terms = *write.SetTerms
@@ -193,6 +189,7 @@ func (s *Store) apply(c ledger.Change) {
 	for _, claim := range c.Uniqueness {
 		s.uniqueness[uniquenessKey{claim.Kind, claim.Value}] = claim
 	}
+	s.applyArchives(c)
 }
 
 func keyOf(e ledger.Event) eventKey { return eventKey{e.Subject(), e.Version} }

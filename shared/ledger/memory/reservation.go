@@ -73,7 +73,7 @@ func (s *Store) Postpone(ctx context.Context, id ledger.ReservationID, version l
 	}
 	defer s.mutex.Unlock()
 	reservation, found := s.reservations[id]
-	if found && reservation.Version == version {
+	if found && reservation.Version == version && reservation.ArchivedIn == "" {
 		reservation.LookAt, reservation.Tries = lookAt, tries
 		s.reservations[id] = reservation
 	}
@@ -83,14 +83,10 @@ func (s *Store) Postpone(ctx context.Context, id ledger.ReservationID, version l
 func (s *Store) refusedReservation(write ledger.ReservationWrite) []ledger.RefusedLeg {
 	// The version of a reservation that does not exist is zero, which is what a first
 	// attempt replaces.
-	stored, exists := s.reservations[write.Next.ID]
-	if stored.Version == write.Replaces && stored.Status == write.From {
+	stored := s.reservations[write.Next.ID]
+	if stored.Version == write.Replaces && stored.Status == write.From &&
+		stored.ArchivedIn == "" && stored.HoldsArchived == write.Next.HoldsArchived {
 		return nil
 	}
-	leg := ledger.RefusedLeg{Kind: ledger.LegReservation}
-	if exists {
-		stored = stored.Clone()
-		leg.Reservation = &stored
-	}
-	return []ledger.RefusedLeg{leg}
+	return []ledger.RefusedLeg{s.reservationLeg(write.Next.ID)}
 }
