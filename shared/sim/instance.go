@@ -13,6 +13,7 @@ import (
 	"holdfast/shared/ledger"
 	"holdfast/shared/outbox"
 	"holdfast/shared/saga"
+	"holdfast/shared/skew"
 	"holdfast/shared/telemetry"
 	"holdfast/shared/topology"
 	"holdfast/shared/webhook"
@@ -59,8 +60,8 @@ func (i *instance) start() {
 	w := i.world
 	i.starts++
 	d := w.dice("instance " + i.name + " " + string(rune('a'+i.starts)))
-	skew := drawSkew(d, &w.faults)
-	i.clock = &nodeClock{kernel: w.kernel, skew: skew, skewMax: skew}
+	wrong := drawSkew(d, &w.faults)
+	i.clock = &nodeClock{kernel: w.kernel, skew: wrong, skewMax: wrong}
 	if d.chance(w.faults.ClockJump) {
 		i.jump(d)
 	}
@@ -75,14 +76,18 @@ func (i *instance) start() {
 			Provider: &provider{w, i},
 		})
 	case topology.FunctionExpiry:
-		var sweep *expiry.Sweep
-		sweep, err = expiry.NewSweep(store, commands.New(store, i.clock, random), i.clock, logger, sweepPage)
-		i.expiry = expiry.NewHandler(sweep, noMetrics{}, random, logger)
+		i.expiry, err = expiry.NewFunction(expiry.FunctionPorts{
+			Store: store, Releaser: commands.New(store, i.clock, random), Parking: store, Leases: store,
+			Due:    expiry.NewQueue(&sender{w, i}, dueQueueURL),
+			Failed: expiry.NewQueue(&sender{w, i}, expiryFailedQueueURL),
+			Skew:   skew.NewGauge(i.clock), Metrics: noMetrics{},
+			Clock: i.clock, Random: random, Parallel: parallel{w.kernel}, Logger: logger,
+		}, expiry.SweepSettings{PageItems: sweepPage, ParallelMax: expiry.ParallelMaxDefault})
 	case topology.FunctionOutbox:
 		i.outbox, err = outbox.NewRelay(outbox.Ports{
 			Publisher: &publisher{world: w, instance: i}, Queue: &sender{w, i}, Marker: store, Decode: dynamo.DecodeEventImage,
 			Metrics: noMetrics{}, Clock: i.clock, Random: random, Logger: logger,
-		}, outbox.Settings{Bus: busName, Stage: stageName, CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: sagaQueueURL})
+		}, outbox.Settings{Bus: busName, Stage: stageName, CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: sagaQueueURL, DueQueueURL: dueQueueURL})
 	case topology.FunctionWebhook:
 		i.inbox, err = webhook.NewInbox(webhook.Ports{
 			Verify: readNotice, Queue: &sender{w, i}, Metrics: noMetrics{}, Clock: i.clock, Logger: logger,

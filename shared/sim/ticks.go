@@ -46,7 +46,7 @@ func (w *world) tick(name string, start func(name string)) {
 func (w *world) sweep(name string) {
 	w.trace.add("%s", name)
 	w.sweeper.invoke(name, func() {
-		if err := w.sweeper.expiry.Handle(context.Background(), json.RawMessage(`{}`)); err != nil {
+		if _, err := w.sweeper.expiry.Handle(context.Background(), json.RawMessage(`{}`)); err != nil {
 			w.trace.add("%s: %v", name, err)
 		}
 	}, func(completed bool) { w.trace.add("%s ended, completed: %t", name, completed) })
