@@ -13,6 +13,7 @@ import (
 const (
 	minutePeriod  = time.Minute     // how often the sweep reports, and queues and streams are measured
 	trafficPeriod = 5 * time.Minute // over which shares of requests and runs are counted
+	hourPeriod    = time.Hour       // how often the archive reports
 )
 
 // watched is what the alarms look at.
@@ -42,6 +43,21 @@ func above(id string, metric awscloudwatch.IMetric, limit float64, periods int, 
 	return alarm{
 		id, metric, awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD, limit, periods,
 		awscloudwatch.TreatMissingData_NOT_BREACHING, description,
+	}
+}
+
+// aboveOrSilent is an alarm for a value over a limit that must be told in every period.
+func aboveOrSilent(id string, metric awscloudwatch.IMetric, limit float64, periods int, description string) alarm {
+	a := above(id, metric, limit, periods, description)
+	a.missing = awscloudwatch.TreatMissingData_BREACHING
+	return a
+}
+
+// heartbeat is an alarm for something that must be counted in every period.
+func heartbeat(id string, metric awscloudwatch.IMetric, periods int, description string) alarm {
+	return alarm{
+		id, metric, awscloudwatch.ComparisonOperator_LESS_THAN_THRESHOLD, 1, periods,
+		awscloudwatch.TreatMissingData_BREACHING, description,
 	}
 }
 

@@ -10,23 +10,27 @@ import (
 // that retries do not heal by themselves.
 const queueReceivesLate = 2
 
-// queueAlarms watch what waits: dead letters from the first one, and work by the age of
-// its oldest message.
+// queueAlarms watch what waits: what people must read from the first message, and work by
+// the age of its oldest message.
 func queueAlarms(w watched) []alarm {
 	var alarms []alarm
-	for _, resource := range topology.Resources() {
-		if queue, ok := w.resources.queues.deadLetters[resource]; ok {
-			alarms = append(alarms, above(constructID(string(resource))+"Waiting",
-				queue.MetricApproximateNumberOfMessagesVisible(over(minutePeriod, "Maximum")), 0, 1,
-				fmt.Sprintf("Dead letters wait in the queue %s: work was given up after its retries. "+
-					"Read the messages for the reason; the ledger itself still has the truth, so repair the cause first and then replay.", resource)))
+	for _, resource := range topology.QueuesForPeople() {
+		meaning := fmt.Sprintf("Dead letters wait in the queue %s: work was given up after its retries. "+
+			"Read the messages for the reason; the ledger itself still has the truth, so repair the cause first and then replay.", resource)
+		if resource == topology.ResourceExpiryFailed {
+			meaning = fmt.Sprintf("The queue %s was told of holds that could not be ended: their stock stays locked, and they are tried every few minutes. "+
+				"Read the messages for the holds and the log of the expiry function for the errors; repair the cause, run scripts/ops retry, and delete the messages.", resource)
 		}
+		queue := w.resources.queues.forPeople[resource]
+		alarms = append(alarms, above(constructID(string(resource))+"Waiting",
+			queue.MetricApproximateNumberOfMessagesVisible(over(minutePeriod, "Maximum")), 0, 1, meaning))
 	}
 	for _, f := range w.functions {
 		if f.Queue == nil {
 			continue
 		}
-		late := queueReceivesLate * f.Queue.VisibilityTimeout
+		// The age may count from the sending: SQS does not say that it leaves out the delay.
+		late := f.Queue.DelayMax + queueReceivesLate*f.Queue.VisibilityTimeout
 		queue := w.resources.queues.work[f.Queue.Queue]
 		alarms = append(alarms, above(constructID(string(f.Queue.Queue))+"Old",
 			queue.MetricApproximateAgeOfOldestMessage(over(minutePeriod, "Maximum")), late.Seconds(), 1,

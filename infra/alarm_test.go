@@ -17,7 +17,7 @@ func TestCaseB1_ExpiryLagAndSilenceRing(t *testing.T) {
 		for name, want := range map[string]map[string]any{
 			"ExpiryLag": {
 				"MetricName": string(telemetry.MetricExpiryLagSecondsMax), "Statistic": "Maximum",
-				"ComparisonOperator": "GreaterThanThreshold", "Threshold": 300,
+				"ComparisonOperator": "GreaterThanThreshold", "Threshold": 120,
 			},
 			"ExpiryHeartbeat": {
 				"MetricName": string(telemetry.MetricExpiryHeartbeat), "Statistic": "Sum",
@@ -29,6 +29,78 @@ func TestCaseB1_ExpiryLagAndSilenceRing(t *testing.T) {
 			want["TreatMissingData"], want["Period"] = "breaching", 60
 			want["EvaluationPeriods"], want["DatapointsToAlarm"] = 2, 2
 			for property, value := range want {
+				mustBe(t, name+" "+property, a.at(property), value)
+			}
+		}
+	})
+}
+
+// Case B1 for what works on the same promise beside the sweep: the reconciler and the
+// archive ring when they are silent, as their lag does when nobody tells it.
+func TestCaseB1_ASilentReconcilerAndArchiveRing(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		for name, want := range map[string]map[string]any{
+			"OutboxUnpublishedLag": {
+				"MetricName": string(telemetry.MetricOutboxUnpublishedLagSecondsMax), "Statistic": "Maximum",
+				"ComparisonOperator": "GreaterThanThreshold", "Threshold": 1200, "Period": 300,
+			},
+			"ReconcileHeartbeat": {
+				"MetricName": string(telemetry.MetricReconcileHeartbeat), "Statistic": "Sum",
+				"ComparisonOperator": "LessThanThreshold", "Threshold": 1, "Period": 300,
+			},
+			"ArchiveHeartbeat": {
+				"MetricName": string(telemetry.MetricArchiveHeartbeat), "Statistic": "Sum",
+				"ComparisonOperator": "LessThanThreshold", "Threshold": 1, "Period": 3600,
+			},
+		} {
+			a := s.mustResource(t, "AWS::CloudWatch::Alarm", name)
+			want["TreatMissingData"], want["EvaluationPeriods"], want["DatapointsToAlarm"] = "breaching", 2, 2
+			for property, value := range want {
+				mustBe(t, name+" "+property, a.at(property), value)
+			}
+		}
+	})
+}
+
+// A heartbeat that is asked for more often than the schedule beats would ring all day.
+func TestHeartbeatsAreAskedForAsOftenAsTheyBeat(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		for _, f := range topology.Functions() {
+			if f.Schedule == nil {
+				continue
+			}
+			id := constructID(string(f.Name)) + "Heartbeat"
+			mustBe(t, id+" period", s.mustResource(t, "AWS::CloudWatch::Alarm", id).at("Period"), f.Schedule.Every.Seconds())
+		}
+	})
+}
+
+// What a person must know of a hold that does not end, an event that nobody publishes, or
+// a clock that is wrong: when each rings.
+func TestExpiryAndEventAlarmsRingWhenTheyShould(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		for name, want := range map[string]struct {
+			metric            telemetry.MetricName
+			threshold         int
+			period, evaluated int
+		}{
+			"ExpiryGhosts":       {telemetry.MetricExpiryGhosts, 0, 60, 5},
+			"ExpiryParked":       {telemetry.MetricExpiryParked, 0, 60, 1},
+			"ExpiryReleaseDelay": {telemetry.MetricExpiryReleaseDelaySecondsP95, 30, 300, 3},
+			"ExpiryIndexHoles":   {telemetry.MetricExpiryIndexHoles, 0, 300, 1},
+			"DueFailed":          {telemetry.MetricDueFailed, 0, 60, 3},
+			"ClockSkew":          {telemetry.MetricClockSkewSecondsMax, 1, 60, 3},
+			"ClockUnreliable":    {telemetry.MetricClockSkewSecondsMax, 30, 60, 1},
+			"OutboxQuarantine":   {telemetry.MetricOutboxQuarantineSize, 0, 300, 1},
+			"OutboxDueUnsent":    {telemetry.MetricOutboxDueUnsent, 0, 60, 3},
+			"ArchiveFailed":      {telemetry.MetricArchiveFailed, 0, 3600, 2},
+		} {
+			a := s.mustResource(t, "AWS::CloudWatch::Alarm", name)
+			for property, value := range map[string]any{
+				"MetricName": string(want.metric), "Threshold": want.threshold, "Period": want.period,
+				"EvaluationPeriods": want.evaluated, "DatapointsToAlarm": want.evaluated,
+				"ComparisonOperator": "GreaterThanThreshold", "TreatMissingData": "notBreaching",
+			} {
 				mustBe(t, name+" "+property, a.at(property), value)
 			}
 		}
@@ -68,7 +140,10 @@ func TestEveryAlarmSaysWhatItMeansAndReachesSomebody(t *testing.T) {
 
 func TestEveryFunctionQueueAndRouteIsWatched(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		want := []string{"ApiServerErrors", "ApiInternalFaults", "ExpiryHeartbeat", "ExpiryLag", "ExpiryFailed", "ExpiryTruncated",
+		want := []string{"ApiServerErrors", "ApiInternalFaults", "ExpiryHeartbeat", "ExpiryLag", "ExpiryHoldsFailed", "ExpiryTruncated",
+			"ExpiryGhosts", "ExpiryParked", "ExpiryReleaseDelay", "ExpiryIndexHoles", "DueFailed", "DueQueueOld", "DueFailuresWaiting", "ExpiryFailedWaiting",
+			"ClockSkew", "ClockUnreliable", "ArchiveHeartbeat", "ArchiveFailed",
+			"OutboxDueUnsent", "OutboxQuarantine", "OutboxUnpublishedLag", "ReconcileHeartbeat",
 			"OutboxSetAside", "OutboxFailed", "OutboxTruncated", "OutboxLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting", "SagaFailuresWaiting", "SagaQueueOld",
 			"WebhookFailed", "WebhookRefused", "WebhookMalformed",
 			"SagaLag", "SagaHeartbeat", "SagaFailed", "SagaTruncated", "ReservationsReview", "ReservationsRefundRequired"}
@@ -100,6 +175,12 @@ func TestEveryMetricHasAnAlarm(t *testing.T) {
 		telemetry.MetricWebhookQueued, telemetry.MetricWebhookRecorded, telemetry.MetricWebhookIgnored,
 		telemetry.MetricSagaDriven, telemetry.MetricSagaUnknown, telemetry.MetricSagaRemainingMin,
 		telemetry.MetricReservationsCompensating,
+		// Helpers that were called, and holds that messages ended: the lag tells whether that
+		// was enough.
+		telemetry.MetricExpiryWorkers, telemetry.MetricDueReleased, telemetry.MetricDueEnded, telemetry.MetricDueForwarded,
+		// What the reconciler made good is no fault any more; its lag tells what is not.
+		telemetry.MetricOutboxRepublished,
+		telemetry.MetricArchiveArchived, telemetry.MetricArchivePutOff,
 	}
 	eachStage(t, func(t *testing.T, s synthesis) {
 		watched := map[telemetry.MetricName]bool{}
@@ -127,7 +208,7 @@ func TestEveryMetricHasAnAlarm(t *testing.T) {
 
 func TestDeadLettersRing(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		for _, queue := range []string{"OutboxFailures", "ScheduleFailures", "SagaFailures"} {
+		for _, queue := range []string{"OutboxFailures", "ScheduleFailures", "SagaFailures", "DueFailures", "ExpiryFailed"} {
 			a := s.mustResource(t, "AWS::CloudWatch::Alarm", queue+"Waiting")
 			mustBe(t, "metric", a.at("MetricName"), "ApproximateNumberOfMessagesVisible")
 			mustBeRef(t, "queue", a.at("Dimensions", 0, "Value"), queue+".QueueName")

@@ -78,14 +78,13 @@ func newRole(stack awscdk.Stack, id string, f topology.Function, found resources
 		Resources: &[]*string{logs.LogGroupArn()},
 	}))
 	for _, grant := range f.Grants {
-		arn, err := found.arn(grant.Resource)
+		statements, err := found.statements(grant)
 		if err != nil {
 			return nil, err
 		}
-		role.AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-			Actions:   jsii.Strings(grant.Actions...),
-			Resources: &[]*string{arn},
-		}))
+		for _, statement := range statements {
+			role.AddToPolicy(statement)
+		}
 	}
 	return role, nil
 }

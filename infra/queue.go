@@ -23,34 +23,20 @@ const (
 
 // queues are the stack's queues by what they are for.
 type queues struct {
-	// deadLetters hold what was given up, until a person has read it.
-	deadLetters map[topology.Resource]awssqs.Queue
+	// forPeople hold what was given up or put aside, until a person has read it.
+	forPeople map[topology.Resource]awssqs.Queue
 	// work feeds functions.
 	work map[topology.Resource]awssqs.Queue
 }
 
-// newQueues makes one queue for each failure destination of the topology, and one for each
-// queue that starts a function.
+// newQueues makes the queues of the topology that people read, and one for each queue that
+// starts a function.
 func newQueues(stack awscdk.Stack, chosen stage) queues {
 	made := queues{map[topology.Resource]awssqs.Queue{}, map[topology.Resource]awssqs.Queue{}}
-	wanted := map[topology.Resource]bool{}
-	for _, f := range topology.Functions() {
-		if f.Stream != nil {
-			wanted[f.Stream.FailureDestination] = true
-		}
-		if f.Schedule != nil {
-			wanted[f.Schedule.FailureDestination] = true
-		}
-		if f.Queue != nil {
-			wanted[f.Queue.DeadLetters] = true
-		}
-	}
-	for _, resource := range topology.Resources() {
-		if wanted[resource] {
-			made.deadLetters[resource] = newQueue(stack, chosen, resource, &awssqs.QueueProps{
-				RetentionPeriod: awscdk.Duration_Days(jsii.Number(deadLettersKeptDays)),
-			})
-		}
+	for _, resource := range topology.QueuesForPeople() {
+		made.forPeople[resource] = newQueue(stack, chosen, resource, &awssqs.QueueProps{
+			RetentionPeriod: awscdk.Duration_Days(jsii.Number(deadLettersKeptDays)),
+		})
 	}
 	for _, f := range topology.Functions() {
 		if f.Queue == nil {
@@ -60,7 +46,7 @@ func newQueues(stack awscdk.Stack, chosen stage) queues {
 			RetentionPeriod:   awscdk.Duration_Days(jsii.Number(workKeptDays)),
 			VisibilityTimeout: seconds(f.Queue.VisibilityTimeout),
 			DeadLetterQueue: &awssqs.DeadLetterQueue{
-				Queue: made.deadLetters[f.Queue.DeadLetters], MaxReceiveCount: jsii.Number(f.Queue.ReceivesMax),
+				Queue: made.forPeople[f.Queue.DeadLetters], MaxReceiveCount: jsii.Number(f.Queue.ReceivesMax),
 			},
 		})
 	}
@@ -78,7 +64,7 @@ func newQueue(stack awscdk.Stack, chosen stage, resource topology.Resource, prop
 
 // named returns the queue of that name, whatever it is for.
 func (q queues) named(resource topology.Resource) (awssqs.Queue, error) {
-	if queue, ok := q.deadLetters[resource]; ok {
+	if queue, ok := q.forPeople[resource]; ok {
 		return queue, nil
 	}
 	if queue, ok := q.work[resource]; ok {

@@ -24,7 +24,7 @@ func (s synthesis) tlsOnlyQueues(tb testing.TB) map[string]bool {
 
 func TestDeadLettersAreKeptAndGuarded(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		for _, name := range []string{"OutboxFailures", "ScheduleFailures", "SagaFailures"} {
+		for _, name := range []string{"OutboxFailures", "ScheduleFailures", "SagaFailures", "DueFailures", "ExpiryFailed"} {
 			queue := s.mustResource(t, "AWS::SQS::Queue", name)
 			mustBe(t, name+" retention", queue.at("MessageRetentionPeriod"), 14*24*60*60)
 			// A FIFO queue cannot be a destination of a stream mapping or of the Scheduler.
@@ -44,7 +44,7 @@ func TestEveryQueueIsEncryptedOnItsWayAndAtRest(t *testing.T) {
 				t.Errorf("%s accepts plain connections", queue.ID)
 			}
 		}
-		if want := 4; len(all) != want {
+		if want := 7; len(all) != want {
 			t.Errorf("%d queues, want %d", len(all), want)
 		}
 	})
@@ -65,6 +65,23 @@ func TestTheSagaQueueHidesAndGivesUp(t *testing.T) {
 		if hidden, _ := queue.at("VisibilityTimeout").(float64); hidden < 6*runs {
 			t.Errorf("a message is hidden for %g s, less than six runs of %g s", hidden, runs)
 		}
+	})
+}
+
+// The due queue is tried for half an hour only: the sweep ends within a minute what a
+// message does not, and old messages say nothing any more.
+func TestTheDueQueueHidesAndGivesUp(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		queue := s.mustResource(t, "AWS::SQS::Queue", "DueQueue")
+		mustBe(t, "visibility", queue.at("VisibilityTimeout"), 360)
+		mustBe(t, "receives", queue.at("RedrivePolicy", "maxReceiveCount"), 5)
+		mustBeRef(t, "dead letters", queue.at("RedrivePolicy", "deadLetterTargetArn"), "DueFailures.Arn")
+		// Each message has a delay of its own.
+		mustBe(t, "delay", queue.at("DelaySeconds"), nil)
+		mustBe(t, "FIFO", queue.at("FifoQueue"), nil)
+		// A message that was kept back for 15 minutes is not late when it is seen.
+		old := s.mustResource(t, "AWS::CloudWatch::Alarm", "DueQueueOld")
+		mustBe(t, "old after", old.at("Threshold"), 900+720)
 	})
 }
 

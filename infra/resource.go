@@ -2,11 +2,14 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/jsii-runtime-go"
 
@@ -20,6 +23,35 @@ type resources struct {
 	bus           awsevents.EventBus
 	queues        queues
 	paymentSecret awssecretsmanager.CfnSecret
+	archive       awss3.Bucket
+}
+
+// actionListBucket is allowed on a bucket itself, every other action of ours on its objects.
+const actionListBucket = "s3:ListBucket"
+
+// statements are what a grant allows in the words of IAM.
+//
+// The objects of the archive are the one place with a wildcard: their keys are made while
+// the function runs. It stands behind the one bucket.
+func (r resources) statements(grant topology.Grant) ([]awsiam.PolicyStatement, error) {
+	allow := func(arn *string, actions []string) awsiam.PolicyStatement {
+		return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+			Actions: jsii.Strings(actions...), Resources: &[]*string{arn},
+		})
+	}
+	arn, err := r.arn(grant.Resource)
+	if err != nil {
+		return nil, err
+	}
+	if grant.Resource != topology.ResourceArchiveBucket {
+		return []awsiam.PolicyStatement{allow(arn, grant.Actions)}, nil
+	}
+	onObjects := slices.DeleteFunc(slices.Clone(grant.Actions), func(action string) bool { return action == actionListBucket })
+	statements := []awsiam.PolicyStatement{allow(r.archive.ArnForObjects(jsii.String("*")), onObjects)}
+	if slices.Contains(grant.Actions, actionListBucket) {
+		statements = append(statements, allow(arn, []string{actionListBucket}))
+	}
+	return statements, nil
 }
 
 // arn returns the exact ARN of a resource, never one with a wildcard.
@@ -38,9 +70,13 @@ func (r resources) arn(resource topology.Resource) (*string, error) {
 		return r.bus.EventBusArn(), nil
 	case topology.ResourcePaymentSecret:
 		return r.paymentSecret.Ref(), nil // the reference to a secret is its ARN
+	case topology.ResourceArchiveBucket:
+		return r.archive.BucketArn(), nil
 	case topology.ResourceOutboxFailures, topology.ResourceScheduleFailures,
 		topology.ResourceSagaQueue, topology.ResourceSagaFailures,
-		topology.ResourceTableIndexDue, topology.ResourceTableIndexOwner, topology.ResourceTableIndexResource:
+		topology.ResourceDueQueue, topology.ResourceDueFailures, topology.ResourceExpiryFailed,
+		topology.ResourceTableIndexDue, topology.ResourceTableIndexOwner, topology.ResourceTableIndexResource,
+		topology.ResourceTableIndexUnpublished:
 	}
 	queue, err := r.queues.named(resource)
 	if err != nil {
@@ -52,18 +88,28 @@ func (r resources) arn(resource topology.Resource) (*string, error) {
 // environment returns the values of the variables that a function is told. The secret's is
 // its ARN and never its value: who may look at a function sees its environment.
 func (r resources) environment(chosen stage, variables []topology.Variable) (*map[string]*string, error) {
-	sagaQueue, err := r.queues.named(topology.ResourceSagaQueue)
-	if err != nil {
-		return nil, err
-	}
 	values := map[topology.Variable]*string{
 		topology.VariableStage:           jsii.String(string(chosen.Name)),
 		topology.VariableTableName:       r.table.TableName(),
 		topology.VariableEventBusName:    r.bus.EventBusName(),
 		topology.VariableOperatorGroup:   jsii.String(chosen.OperatorGroup),
 		topology.VariableSweepPage:       jsii.String(strconv.Itoa(chosen.SweepPageItems)),
-		topology.VariableSagaQueueURL:    sagaQueue.QueueUrl(),
 		topology.VariablePaymentSecretID: r.paymentSecret.Ref(),
+
+		topology.VariableArchiveBucketName:            r.archive.BucketName(),
+		topology.VariableArchiveHoldsAfterDays:        jsii.String(strconv.Itoa(chosen.ArchiveHoldsAfterDays)),
+		topology.VariableArchiveReservationsAfterDays: jsii.String(strconv.Itoa(chosen.ArchiveReservationsAfterDays)),
+	}
+	for v, resource := range map[topology.Variable]topology.Resource{
+		topology.VariableSagaQueueURL:         topology.ResourceSagaQueue,
+		topology.VariableDueQueueURL:          topology.ResourceDueQueue,
+		topology.VariableExpiryFailedQueueURL: topology.ResourceExpiryFailed,
+	} {
+		queue, err := r.queues.named(resource)
+		if err != nil {
+			return nil, err
+		}
+		values[v] = queue.QueueUrl()
 	}
 	environment := map[string]*string{}
 	for _, v := range variables {

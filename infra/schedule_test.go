@@ -41,6 +41,21 @@ func TestSchedulesGiveUpBeforeTheNextTick(t *testing.T) {
 	})
 }
 
+// The reconciler and the archive work on what is not urgent; their numbers are written out.
+func TestTheReconcilerAndTheArchiveRunMoreSeldom(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		for id, want := range map[string]struct {
+			rate string
+			age  int
+		}{"Reconcile": {"rate(5 minutes)", 300}, "Archive": {"rate(60 minutes)", 3600}} {
+			schedule := s.mustResource(t, "AWS::Scheduler::Schedule", id+"Schedule")
+			mustBe(t, id+" rate", schedule.at("ScheduleExpression"), want.rate)
+			mustBe(t, id+" retries", schedule.at("Target", "RetryPolicy", "MaximumRetryAttempts"), 1)
+			mustBe(t, id+" age", schedule.at("Target", "RetryPolicy", "MaximumEventAgeInSeconds"), want.age)
+		}
+	})
+}
+
 // The sweep of every minute is the promise that holds end, and that of the saga that money
 // does; their numbers are written out, so that a change of the topology is noticed here.
 func TestTheSweepsRunEveryMinute(t *testing.T) {
@@ -56,7 +71,7 @@ func TestTheSweepsRunEveryMinute(t *testing.T) {
 
 func TestAScheduleMayStartItsFunctionOnly(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		for _, id := range []string{"Expiry", "Saga"} {
+		for _, id := range []string{"Expiry", "Saga", "Reconcile", "Archive"} {
 			want := []string{"lambda:InvokeFunction on " + id + "Function.Arn", "sqs:SendMessage on ScheduleFailures.Arn"}
 			if got := s.permissions(t, id+"ScheduleRole"); !slices.Equal(got, want) {
 				t.Errorf("the schedule may %v, want %v", got, want)

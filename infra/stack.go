@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+
+	"holdfast/shared/topology"
 )
 
 // The names of the stack's outputs.
@@ -16,6 +18,9 @@ const (
 	outputEventBusName  = "EventBusName"
 	outputAlarmTopicARN = "AlarmTopicArn"
 	outputPaymentSecret = "PaymentSecretArn"
+	outputArchiveBucket = "ArchiveBucketName"
+	outputDueQueue      = "DueQueueUrl"
+	outputSagaQueue     = "SagaQueueUrl"
 )
 
 // newStack makes the whole of Holdfast for one stage. The stage is in the stack's
@@ -43,6 +48,7 @@ func newStack(scope constructs.Construct, chosen settings, moduleRoot string) (a
 		}),
 		queues:        newQueues(stack, chosen.stage),
 		paymentSecret: newPaymentSecret(stack, chosen.stage),
+		archive:       newArchiveBucket(stack, chosen.stage),
 	}
 	functions, err := newFunctions(stack, chosen.stage, found, moduleRoot)
 	if err != nil {
@@ -58,8 +64,9 @@ func newStack(scope constructs.Construct, chosen settings, moduleRoot string) (a
 		return nil, fmt.Errorf("API: %w", err)
 	}
 	topic := newAlarmTopic(stack, chosen)
-	addAlarms(stack, topic, watched{chosen.stage, functions, found, api})
-	suppressNag(chosen.stage, found, api)
+	made := watched{chosen.stage, functions, found, api}
+	addAlarms(stack, topic, made)
+	suppressNag(stack, made)
 	output := func(id string, value *string, description string) {
 		awscdk.NewCfnOutput(stack, jsii.String(id), &awscdk.CfnOutputProps{
 			Value: value, Description: jsii.String(description),
@@ -69,6 +76,9 @@ func newStack(scope constructs.Construct, chosen settings, moduleRoot string) (a
 	output(outputTableName, table.TableName(), "Name of the table")
 	output(outputEventBusName, found.bus.EventBusName(), "Name of the bus of ledger events")
 	output(outputPaymentSecret, found.paymentSecret.Ref(), "Secret that must be filled with the payment provider's keys")
+	output(outputArchiveBucket, found.archive.BucketName(), "Name of the bucket of what has left the table")
+	output(outputDueQueue, found.queues.work[topology.ResourceDueQueue].QueueUrl(), "Queue that ends holds at their due time")
+	output(outputSagaQueue, found.queues.work[topology.ResourceSagaQueue].QueueUrl(), "Queue that makes the saga look at a reservation")
 	output(outputAlarmTopicARN, topic.TopicArn(), "Topic that every alarm is sent to")
 	return stack, nil
 }

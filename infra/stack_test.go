@@ -14,6 +14,9 @@ func TestOutputsSayWhereThingsAre(t *testing.T) {
 		outputEventBusName:  "EventBus",
 		outputAlarmTopicARN: "Alarms",
 		outputPaymentSecret: "PaymentSecret",
+		outputArchiveBucket: "ArchiveBucket",
+		outputDueQueue:      "DueQueue",
+		outputSagaQueue:     "SagaQueue",
 	}
 	eachStage(t, func(t *testing.T, s synthesis) {
 		for name, value := range want {
@@ -45,7 +48,7 @@ func TestTheStageIsInTheStackNameOnly(t *testing.T) {
 // What holds data or evidence outlives a deleted prod stack, and a dev stack leaves
 // nothing behind.
 func TestDataOutlivesTheStackInProdOnly(t *testing.T) {
-	kinds := []string{"AWS::DynamoDB::GlobalTable", "AWS::Logs::LogGroup", "AWS::SQS::Queue", "AWS::SecretsManager::Secret"}
+	kinds := []string{"AWS::DynamoDB::GlobalTable", "AWS::Logs::LogGroup", "AWS::SQS::Queue", "AWS::SecretsManager::Secret", "AWS::S3::Bucket"}
 	eachStage(t, func(t *testing.T, s synthesis) {
 		want := "Delete"
 		if s.stage.Name == stageProd {

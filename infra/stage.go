@@ -34,6 +34,9 @@ type stage struct {
 	// ThrottleFactor scales the throttles of the routes, which are sized for prod.
 	ThrottleFactor float64
 	SweepPageItems int
+	// ArchiveHoldsAfterDays is how many days an ended hold stays in the table, and
+	// ArchiveReservationsAfterDays a reservation at rest.
+	ArchiveHoldsAfterDays, ArchiveReservationsAfterDays int
 	// LagThreshold is the expiry lag above which the alarm goes off.
 	LagThreshold  time.Duration
 	OperatorGroup string
@@ -68,19 +71,26 @@ const (
 	exampleIssuer   = "https://issuer.example.invalid"
 	exampleAudience = "holdfast-example"
 	operatorGroup   = "operators"
-	// lagThreshold is five missed sweeps.
-	lagThreshold = 300 * time.Second
+	// lagThreshold is the published bound: a hold ends at most so long after it is due.
+	lagThreshold = 120 * time.Second
+	// financialDays keeps more than a year of books in the table, and financialDaysProd what
+	// a buyer may dispute with the card's issuer, which is up to 540 days.
+	financialDays, financialDaysProd = 400, 550
 )
 
 // stages returns every stage, in the order of promotion.
 func stages() []stage {
 	return []stage{
 		{
-			Name:            stageDev,
-			RemovalPolicy:   awscdk.RemovalPolicy_DESTROY,
-			LogRetention:    awslogs.RetentionDays_ONE_WEEK,
-			ThrottleFactor:  0.1,
-			SweepPageItems:  100,
+			Name:           stageDev,
+			RemovalPolicy:  awscdk.RemovalPolicy_DESTROY,
+			LogRetention:   awslogs.RetentionDays_ONE_WEEK,
+			ThrottleFactor: 0.1,
+			SweepPageItems: 100,
+
+			ArchiveHoldsAfterDays:        30,
+			ArchiveReservationsAfterDays: financialDays,
+
 			LagThreshold:    lagThreshold,
 			OperatorGroup:   operatorGroup,
 			ExampleIssuer:   exampleIssuer,
@@ -93,10 +103,14 @@ func stages() []stage {
 			LogRetention:        awslogs.RetentionDays_ONE_MONTH,
 			ThrottleFactor:      0.5,
 			SweepPageItems:      250,
-			LagThreshold:        lagThreshold,
-			OperatorGroup:       operatorGroup,
-			ExampleIssuer:       exampleIssuer,
-			ExampleAudience:     exampleAudience,
+
+			ArchiveHoldsAfterDays:        60,
+			ArchiveReservationsAfterDays: financialDays,
+
+			LagThreshold:    lagThreshold,
+			OperatorGroup:   operatorGroup,
+			ExampleIssuer:   exampleIssuer,
+			ExampleAudience: exampleAudience,
 		},
 		{
 			Name:                stageProd,
@@ -106,11 +120,15 @@ func stages() []stage {
 			LogRetention:        awslogs.RetentionDays_ONE_YEAR,
 			ThrottleFactor:      1,
 			SweepPageItems:      250,
-			LagThreshold:        lagThreshold,
-			OperatorGroup:       operatorGroup,
-			ListenerRequired:    true,
-			ExampleIssuer:       exampleIssuer,
-			ExampleAudience:     exampleAudience,
+
+			ArchiveHoldsAfterDays:        90,
+			ArchiveReservationsAfterDays: financialDaysProd,
+
+			LagThreshold:     lagThreshold,
+			OperatorGroup:    operatorGroup,
+			ListenerRequired: true,
+			ExampleIssuer:    exampleIssuer,
+			ExampleAudience:  exampleAudience,
 		},
 	}
 }

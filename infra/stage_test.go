@@ -80,6 +80,10 @@ func TestStagesAreComplete(t *testing.T) {
 		if s.ThrottleFactor <= 0 || s.ThrottleFactor > 1 {
 			t.Errorf("stage %s: throttle factor %g", s.Name, s.ThrottleFactor)
 		}
+		// A record is at hand for a month at least, and financial ones for more than a year.
+		if s.ArchiveHoldsAfterDays < 30 || s.ArchiveHoldsAfterDays > 90 || s.ArchiveReservationsAfterDays < 400 {
+			t.Errorf("stage %s: holds leave the table after %d days, reservations after %d", s.Name, s.ArchiveHoldsAfterDays, s.ArchiveReservationsAfterDays)
+		}
 		// The sweep reads 100 to 500 items a page.
 		if s.SweepPageItems < 100 || s.SweepPageItems > 500 {
 			t.Errorf("stage %s: %d items a page", s.Name, s.SweepPageItems)

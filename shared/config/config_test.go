@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -30,8 +31,8 @@ func whole() map[string]string {
 		"HOLDFAST_OPERATOR_GROUP": "ops", "HOLDFAST_SWEEP_PAGE_ITEMS": "250",
 		"HOLDFAST_SAGA_QUEUE_URL": queueURL, "HOLDFAST_PAYMENT_SECRET_ID": secretARN,
 		"HOLDFAST_DUE_QUEUE_URL": dueURL, "HOLDFAST_EXPIRY_FAILED_QUEUE_URL": failedURL,
-		"HOLDFAST_ARCHIVE_BUCKET_NAME": "holdfast-archive", "HOLDFAST_ARCHIVE_HOLDS_AFTER_DAYS": "30",
-		"HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS": "90",
+		"HOLDFAST_ARCHIVE_BUCKET_NAME": "holdfast-archive", "HOLDFAST_ARCHIVE_HOLDS_AFTER_DAYS": "90",
+		"HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS": "550",
 	}
 }
 
@@ -43,7 +44,8 @@ func lookup(environment map[string]string) config.Lookup {
 }
 
 func TestEachFunctionLoadsWhatItHas(t *testing.T) {
-	for function, want := range map[topology.FunctionName]config.Config{
+	const day = 24 * time.Hour
+	all := map[topology.FunctionName]config.Config{
 		topology.FunctionAPI:     {Stage: config.StageProd, TableName: "holdfast-prod", OperatorGroup: "ops", PaymentSecretID: secretARN},
 		topology.FunctionWebhook: {Stage: config.StageProd, TableName: "holdfast-prod", SagaQueueURL: queueURL, PaymentSecretID: secretARN},
 		topology.FunctionExpiry: {
@@ -53,10 +55,19 @@ func TestEachFunctionLoadsWhatItHas(t *testing.T) {
 			Stage: config.StageProd, TableName: "holdfast-prod", EventBusName: "holdfast", SagaQueueURL: queueURL, DueQueueURL: dueURL,
 		},
 		topology.FunctionSaga: {Stage: config.StageProd, TableName: "holdfast-prod", PaymentSecretID: secretARN},
-	} {
-		got, err := config.Load(function, lookup(whole()))
-		if err != nil || got != want {
-			t.Errorf("%s: %+v, %v; want %+v", function, got, err, want)
+		topology.FunctionReconcile: {
+			Stage: config.StageProd, TableName: "holdfast-prod", EventBusName: "holdfast", SagaQueueURL: queueURL, DueQueueURL: dueURL,
+		},
+		topology.FunctionArchive: {
+			Stage: config.StageProd, TableName: "holdfast-prod", ArchiveBucketName: "holdfast-archive",
+			ArchiveHoldsAfter: 90 * day, ArchiveReservationsAfter: 550 * day,
+		},
+	}
+	for _, f := range topology.Functions() {
+		want, known := all[f.Name]
+		got, err := config.Load(f.Name, lookup(whole()))
+		if err != nil || !known || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", f.Name, got, err, want)
 		}
 	}
 }
@@ -99,12 +110,16 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"HOLDFAST_DUE_QUEUE_URL":              {"due", "https:///due"},
 		"HOLDFAST_EXPIRY_FAILED_QUEUE_URL":    {"expiry-failed", "ftp://host/expiry-failed"},
 		"HOLDFAST_PAYMENT_SECRET_ID":          {"a secret", "{\"api_key\":1}", strings.Repeat("s", 1001)},
+		"HOLDFAST_LOCAL_S3_ENDPOINT":          {"localhost"},
 		"HOLDFAST_LOCAL_SQS_ENDPOINT":         {"localhost"},
 		"HOLDFAST_LOCAL_SECRETS_ENDPOINT":     {"localhost"},
 		"HOLDFAST_LOCAL_STRIPE_ENDPOINT":      {"localhost"},
-		"HOLDFAST_LOCAL_S3_ENDPOINT":          {"localhost"},
 		"HOLDFAST_LOCAL_DYNAMODB_ENDPOINT":    {"127.0.0.1:8000", "ftp://127.0.0.1", "http://"},
 		"HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT": {"localhost"},
+
+		"HOLDFAST_ARCHIVE_BUCKET_NAME":             {"ab", "A-Bucket", "a bucket", "-bucket", "arn:aws:s3:::bucket", strings.Repeat("b", 64)},
+		"HOLDFAST_ARCHIVE_HOLDS_AFTER_DAYS":        {"0", "-1", "3661", "many", "1.5"},
+		"HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS": {"0", "-1", "3661", "many", "1.5"},
 	} {
 		for _, value := range values {
 			environment := whole()
@@ -143,13 +158,19 @@ func TestLocalEndpointsAreLocal(t *testing.T) {
 // A message over plain HTTP could be read on its way; a queue of the same machine has
 // nothing else.
 func TestOnlyALocalQueueIsPlain(t *testing.T) {
-	environment := whole()
-	environment["HOLDFAST_SAGA_QUEUE_URL"] = "http://127.0.0.1:4566/000000000000/saga"
-	for _, stage := range config.Stages() {
-		environment["HOLDFAST_STAGE"] = string(stage)
-		_, err := config.Load(topology.FunctionWebhook, lookup(environment))
-		if (err == nil) != (stage == config.StageLocal) {
-			t.Errorf("a plain queue in %s: %v", stage, err)
+	for name, function := range map[string]topology.FunctionName{
+		"HOLDFAST_SAGA_QUEUE_URL":          topology.FunctionWebhook,
+		"HOLDFAST_DUE_QUEUE_URL":           topology.FunctionOutbox,
+		"HOLDFAST_EXPIRY_FAILED_QUEUE_URL": topology.FunctionExpiry,
+	} {
+		environment := whole()
+		environment[name] = "http://127.0.0.1:4566/000000000000/queue"
+		for _, stage := range config.Stages() {
+			environment["HOLDFAST_STAGE"] = string(stage)
+			_, err := config.Load(function, lookup(environment))
+			if (err == nil) != (stage == config.StageLocal) {
+				t.Errorf("a plain %s in %s: %v", name, stage, err)
+			}
 		}
 	}
 }

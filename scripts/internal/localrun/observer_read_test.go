@@ -1,6 +1,8 @@
 package localrun_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 
@@ -27,13 +29,35 @@ func TestCallsAreReadAsIAMWould(t *testing.T) {
 		{"DynamoDB_20120810.TransactWriteItems", `{"TransactItems":[{"Put":{}},{"Update":{}}]}`,
 			[]granted{{topology.ResourceTable, "dynamodb:PutItem"}, {topology.ResourceTable, "dynamodb:UpdateItem"}}},
 	} {
-		if got := calledFor(test.target, []byte(test.body)); !slices.Equal(got, test.want) {
+		if got := calledFor(test.target, "/", []byte(test.body)); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", test.target, got, test.want)
 		}
 	}
-	for _, odd := range [][2]string{{"AmazonS3.GetObject", `{}`}, {"", `{}`}, {"AWSEvents.PutEvents", `no JSON`}} {
-		if got := calledFor(odd[0], []byte(odd[1])); len(got) != 1 || got[0].resource != "unknown" {
+	for _, odd := range [][2]string{{"Kinesis.GetRecords", `{}`}, {"", `{}`}, {"AWSEvents.PutEvents", `no JSON`}} {
+		if got := calledFor(odd[0], "/", []byte(odd[1])); len(got) != 1 || got[0].resource != "unknown" {
 			t.Errorf("%s %s: %v, want that it is unknown", odd[0], odd[1], got)
+		}
+	}
+}
+
+// S3 names no operation, so it is read from the request.
+func TestCallsOfTheBucketAreReadAsIAMWould(t *testing.T) {
+	for _, test := range []struct {
+		method, path string
+		want         granted
+	}{
+		{http.MethodGet, "/archive-bucket/hold/07/a.gz", granted{topology.ResourceArchiveBucket, "s3:GetObject"}},
+		{http.MethodHead, "/archive-bucket/hold/07/a.gz", granted{topology.ResourceArchiveBucket, "s3:GetObject"}},
+		{http.MethodPut, "/archive-bucket/hold/07/a.gz", granted{topology.ResourceArchiveBucket, "s3:PutObject"}},
+		{http.MethodGet, "/archive-bucket?list-type=2", granted{topology.ResourceArchiveBucket, "s3:ListBucket"}},
+		{http.MethodGet, "/archive-bucket/?list-type=2", granted{topology.ResourceArchiveBucket, "s3:ListBucket"}},
+		{http.MethodDelete, "/archive-bucket/hold/07/a.gz", granted{topology.ResourceArchiveBucket, "s3:DELETE"}},
+		{http.MethodGet, "/other/a", granted{"other", "s3:GetObject"}},
+	} {
+		request := httptest.NewRequest(test.method, test.path, nil)
+		request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=local/20300101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0")
+		if got := calledFor(targetOf(request), request.URL.Path, nil); !slices.Equal(got, []granted{test.want}) {
+			t.Errorf("%s %s: %v, want %v", test.method, test.path, got, test.want)
 		}
 	}
 }

@@ -17,6 +17,8 @@ import (
 
 const (
 	targetHeader = "X-Amz-Target"
+	// objectServicePrefix is what a target of S3 begins with, if it had one.
+	objectServicePrefix = "AmazonS3."
 	// idleConnections keeps a connection for each call that a function may make at once.
 	idleConnections = 64
 )
@@ -93,14 +95,9 @@ func (o *observer) pass(w http.ResponseWriter, r *http.Request, function topolog
 	if err != nil {
 		panic(http.ErrAbortHandler) // the function has left
 	}
-	target := r.Header.Get(targetHeader)
+	target := targetOf(r)
+	o.note(function, calledFor(target, r.URL.Path, body)...)
 	o.mu.Lock()
-	if o.calls[function] == nil {
-		o.calls[function] = make(map[granted]bool)
-	}
-	for _, call := range calledFor(target, body) {
-		o.calls[function][call] = true
-	}
 	if strings.HasPrefix(target, "AmazonSQS.") || strings.HasPrefix(target, "AWSEvents.") {
 		o.messages = append(o.messages, string(body))
 	}
@@ -108,7 +105,14 @@ func (o *observer) pass(w http.ResponseWriter, r *http.Request, function topolog
 	o.mu.Unlock()
 	var response *http.Response
 	var answer []byte
-	forward := func() { response, answer = o.forward(r, endpoint, body) }
+	forward := func() {
+		response, answer = o.forward(r, endpoint, body)
+		if target == objectServicePrefix+"GetObject" && response != nil && response.StatusCode == http.StatusNotFound {
+			// Who may not list is not told that an object is missing:
+			// https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
+			o.note(function, granted{topology.ResourceArchiveBucket, "s3:ListBucket"})
+		}
+	}
 	if through == nil {
 		through = func(_ string, forward func()) bool { forward(); return false }
 	}
@@ -120,6 +124,36 @@ func (o *observer) pass(w http.ResponseWriter, r *http.Request, function topolog
 	}
 	w.WriteHeader(response.StatusCode)
 	_, _ = w.Write(answer)
+}
+
+// note remembers what the function has called.
+func (o *observer) note(function topology.FunctionName, calls ...granted) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.calls[function] == nil {
+		o.calls[function] = make(map[granted]bool)
+	}
+	for _, call := range calls {
+		o.calls[function][call] = true
+	}
+}
+
+// targetOf names a call as the header of most services does. S3 has no such header: there
+// the method and the path say what is asked.
+func targetOf(r *http.Request) string {
+	if target := r.Header.Get(targetHeader); target != "" || !strings.Contains(r.Header.Get("Authorization"), "/s3/aws4_request") {
+		return target
+	}
+	_, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch {
+	case key == "" && r.Method == http.MethodGet:
+		return objectServicePrefix + "ListBucket"
+	case key != "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		return objectServicePrefix + "GetObject"
+	case key != "" && r.Method == http.MethodPut:
+		return objectServicePrefix + "PutObject"
+	}
+	return objectServicePrefix + r.Method
 }
 
 // forward returns the service's whole answer, or nil if the service is not there.
@@ -160,12 +194,16 @@ func (o *observer) called(function topology.FunctionName) []granted {
 }
 
 // calledFor returns what IAM asks permission for when a call is made: the actions inside a
-// transaction, and the index if a query names one. In a local run queues and secrets have
-// the names that the topology gives them. Sources:
+// transaction, and the index if a query names one. In a local run queues, secrets and the
+// bucket have the names that the topology gives them. Sources:
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
 // and https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html
-func calledFor(target string, body []byte) []granted {
+func calledFor(target, requestPath string, body []byte) []granted {
 	_, operation, _ := strings.Cut(target, ".")
+	if strings.HasPrefix(target, objectServicePrefix) {
+		bucket, _, _ := strings.Cut(strings.TrimPrefix(requestPath, "/"), "/")
+		return []granted{{topology.Resource(bucket), "s3:" + operation}}
+	}
 	var request struct {
 		IndexName     string
 		TransactItems []map[string]json.RawMessage

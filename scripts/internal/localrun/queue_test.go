@@ -20,6 +20,7 @@ func TestQueuesAreThoseOfTheTopology(t *testing.T) {
 	w := newWorld(t)
 	for _, resource := range []topology.Resource{
 		topology.ResourceOutboxFailures, topology.ResourceScheduleFailures, topology.ResourceSagaQueue, topology.ResourceSagaFailures,
+		topology.ResourceDueQueue, topology.ResourceDueFailures, topology.ResourceExpiryFailed,
 	} {
 		w.waiting(resource)
 	}
