@@ -150,6 +150,22 @@ func (s *Store) Archivable(ctx context.Context, kind ledger.ArchiveKind, shard i
 	return out, next, nil
 }
 
+// PutOff lists the subject for the archive at a later time, if the list still has it where
+// the entry says. It changes no promise, so it is not a Change, and may be repeated.
+func (s *Store) PutOff(ctx context.Context, entry ledger.ArchiveEntry, until time.Time) error {
+	list := dueShardKey(kindArchiveReservation, ledger.ReservationDueShard(entry.Subject.Reservation))
+	if entry.Subject.Hold != "" {
+		list = dueShardKey(kindArchiveHold, ledger.DueShard(entry.Subject.Hold))
+	}
+	condition := expression.Name(AttributeDueShard).Equal(expression.Value(list)).
+		And(expression.Name(AttributeDueAtMs).Equal(expression.Value(milliseconds(entry.From))))
+	update := expression.Set(expression.Name(AttributeDueAtMs), expression.Value(milliseconds(until)))
+	if _, err := s.updateIf(ctx, subjectKey(entry.Subject), condition, update); err != nil {
+		return readFailed("putting off what the archive is to take", err)
+	}
+	return nil
+}
+
 // ArchiveItems reads all stored items of the subject, strongly consistent: its events, the
 // oldest first, and itself. It is empty for a subject that is not in the table. More items
 // than any subject has are a CodeInternal error.

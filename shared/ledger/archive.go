@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -68,6 +69,9 @@ type ArchivePlan struct {
 	Batch    BatchID
 	Begun    time.Time
 	Subjects []PlannedSubject
+	// Sealed says that the subjects are those that were archived, and no other of the batch
+	// ever will be: what is left is to say so in the archive.
+	Sealed bool
 }
 
 // PlannedSubject is a subject at the version that is archived.
@@ -151,7 +155,7 @@ func ArchiveHold(h Hold, r *Reservation, events []Event, batch BatchID, purgeAt,
 		return Change{}, notArchivable("the hold is HELD")
 	case r == nil && h.Reservation != "", r != nil && r.ID != h.Reservation:
 		return Change{}, notArchivable("the hold is of reservation %q, and another one was read", h.Reservation)
-	case r != nil && !r.AtRest():
+	case r != nil && (!r.AtRest() || r.ArchivedIn != ""):
 		return Change{}, notArchivable("its reservation is %s and not at rest", r.Status)
 	}
 	mark := ArchiveMark{Hold: h.ID, Version: h.Version, Batch: batch, PurgeAt: purgeAt}
@@ -215,6 +219,9 @@ func (c Change) validateArchives() error {
 		case m.PurgeAt.Before(c.At) || m.PurgeAt.After(c.At.Add(ArchiveRetainMax)):
 			return fmt.Errorf("change: the purge time %s is not within %s from %s", m.PurgeAt, ArchiveRetainMax, c.At)
 		}
+	}
+	if c.Lease != nil && len(c.Archives) == 0 {
+		return errors.New("change: a lease is required, and nothing is archived")
 	}
 	for _, w := range c.Holds {
 		if w.Next.ArchivedIn != "" {

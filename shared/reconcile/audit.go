@@ -27,7 +27,10 @@ func (v Violation) String() string {
 // Report is what an audit found.
 type Report struct {
 	Slots, Holds, Reservations, Events int
-	// Money is what the reservations took and gave back, by currency.
+	// Archived counts the holds and reservations that lie in the archive and have not left
+	// the table yet. They and their events are not among those above.
+	Archived int
+	// Money is what the reservations above took and gave back, by currency.
 	Money      map[ledger.Currency]Money
 	Violations []Violation
 }

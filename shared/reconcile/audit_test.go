@@ -58,7 +58,7 @@ func sound(t *testing.T) ledger.Records {
 			{Slot: "S-1", Shard: 0, Terms: terms, Counters: ledger.Counters{Available: 3, Held: 2, Capacity: 5}},
 			{Slot: "S-1", Shard: 1, Terms: terms, Counters: ledger.Counters{Available: 3, Confirmed: 2, Capacity: 5}},
 		},
-		Holds:  []ledger.StoredHold{{Hold: held.Holds[0].Next, Due: true}, {Hold: confirmed.Holds[0].Next}},
+		Holds:  []ledger.StoredHold{{Hold: held.Holds[0].Next, Due: true}, {Hold: confirmed.Holds[0].Next, Archivable: true}},
 		Events: slices.Concat(made.Events, held.Events, sold.Events, confirmed.Events),
 	}
 }
@@ -101,6 +101,8 @@ func TestBrokenBooksAreFound(t *testing.T) {
 		{"event of a version that never was", "P5", func(r *ledger.Records) { r.Events[3].Version = 9 }},
 		{"HELD and not in the due index", "P9", func(r *ledger.Records) { r.Holds[0].Due = false }},
 		{"ended and still in the due index", "P9", func(r *ledger.Records) { r.Holds[1].Due = true }},
+		{"ended and not in the archive's list", "P9", func(r *ledger.Records) { r.Holds[1].Archivable = false }},
+		{"HELD and in the archive's list", "P9", func(r *ledger.Records) { r.Holds[0].Archivable = true }},
 	} {
 		t.Run(broken.name, func(t *testing.T) {
 			records := sound(t)

@@ -29,10 +29,12 @@ type books struct {
 	holds        map[ledger.HoldID]ledger.StoredHold
 	reservations map[ledger.ReservationID]ledger.StoredReservation
 	events       map[version]int
-	total        int
-	// promised is what holds say of each stock item, told what the events say.
+	// promised is what holds say of each stock item, told what the events of each subject
+	// say of it.
 	promised map[item]ledger.Counters
-	told     map[item]ledger.Counters
+	told     map[string]map[item]ledger.Counters
+	// archived are the subjects that lie in the archive.
+	archived map[string]bool
 	// granted is what the events of each reservation added to each stock item.
 	granted map[ledger.ReservationID]map[item]ledger.Units
 	money   map[ledger.Currency]Money
@@ -45,7 +47,7 @@ func newBooks() *books {
 		slots: map[ledger.SlotID]ledger.Slot{}, stock: map[item]ledger.Stock{},
 		holds: map[ledger.HoldID]ledger.StoredHold{}, events: map[version]int{},
 		reservations: map[ledger.ReservationID]ledger.StoredReservation{},
-		promised:     map[item]ledger.Counters{}, told: map[item]ledger.Counters{},
+		promised:     map[item]ledger.Counters{}, told: map[string]map[item]ledger.Counters{}, archived: map[string]bool{},
 		granted: map[ledger.ReservationID]map[item]ledger.Units{}, money: map[ledger.Currency]Money{},
 	}
 }
@@ -59,16 +61,25 @@ func (b *books) add(r ledger.Records) {
 	}
 	for _, h := range r.Holds {
 		b.holds[h.Hold.ID] = h
+		if h.Hold.ArchivedIn != "" {
+			b.archived["hold "+string(h.Hold.ID)] = true
+		}
 	}
 	for _, r := range r.Reservations {
 		b.reservations[r.Reservation.ID] = r
+		if r.Reservation.ArchivedIn != "" {
+			b.archived["reservation "+string(r.Reservation.ID)] = true
+		}
 	}
 	for _, e := range r.Events {
-		b.total++
-		b.events[version{subject(e), e.Version}]++
+		who := subject(e)
+		b.events[version{who, e.Version}]++
 		for _, m := range e.Movements {
 			key := item{m.Slot, m.Shard}
-			b.told[key] = move(move(b.told[key], m.From, -m.Quantity), m.To, m.Quantity)
+			if b.told[who] == nil {
+				b.told[who] = map[item]ledger.Counters{}
+			}
+			b.told[who][key] = move(move(b.told[who][key], m.From, -m.Quantity), m.To, m.Quantity)
 			if e.Reservation != nil {
 				moved := move(move(ledger.Counters{}, m.From, -m.Quantity), m.To, m.Quantity)
 				b.grant(e.Reservation.ID, key, moved.Available)
@@ -109,11 +120,22 @@ func (b *books) violated(promise, who, format string, args ...any) {
 
 // close adds up and compares.
 func (b *books) close() Report {
+	report := Report{Slots: len(b.slots), Events: b.liveEvents(), Archived: len(b.archived), Money: b.money}
 	for _, h := range b.holds {
+		if h.Hold.ArchivedIn != "" {
+			b.closeArchivedHold(h)
+			continue
+		}
+		report.Holds++
 		b.closeHold(h)
 		b.closePayment(h.Hold)
 	}
 	for _, r := range b.reservations {
+		if r.Reservation.ArchivedIn != "" {
+			b.closeArchivedReservation(r)
+			continue
+		}
+		report.Reservations++
 		b.closeReservation(r)
 	}
 	for _, s := range b.slots {
@@ -124,8 +146,9 @@ func (b *books) close() Report {
 			}
 		}
 	}
+	told := b.toldByLive()
 	for key, s := range b.stock {
-		b.closeStock(key, s)
+		b.closeStock(key, s, told[key])
 	}
 	for key := range b.promised {
 		if _, found := b.stock[key]; !found {
@@ -133,21 +156,25 @@ func (b *books) close() Report {
 		}
 	}
 	for v, n := range b.events {
-		b.violated("P5", v.subject, "%d events of version %d, which is not a version of it", n, v.number)
+		if !b.archived[v.subject] {
+			b.violated("P5", v.subject, "%d events of version %d, which is not a version of it", n, v.number)
+		}
 	}
 	slices.SortFunc(b.violations, func(x, y Violation) int { return cmp.Compare(x.String(), y.String()) })
-	return Report{
-		Slots: len(b.slots), Holds: len(b.holds), Reservations: len(b.reservations), Events: b.total,
-		Money: b.money, Violations: b.violations,
-	}
+	report.Violations = b.violations
+	return report
 }
 
 func (b *books) closeHold(stored ledger.StoredHold) {
 	h := stored.Hold
 	who := "hold " + string(h.ID)
 	b.wantEvents(who, h.Version)
-	if held := h.Status == ledger.StatusHeld; held != stored.Due {
+	held := h.Status == ledger.StatusHeld
+	if held != stored.Due {
 		b.violated("P9", who, "it is %s, and in the due index: %t", h.Status, stored.Due)
+	}
+	if held == stored.Archivable {
+		b.violated("P9", who, "it is %s, and in the archive's list: %t", h.Status, stored.Archivable)
 	}
 	for _, line := range h.Lines {
 		var units ledger.Units
@@ -200,18 +227,22 @@ func (b *books) wantEvents(who string, last ledger.Version) {
 	}
 }
 
-func (b *books) closeStock(key item, s ledger.Stock) {
-	c := s.Counters
+func (b *books) closeStock(key item, s ledger.Stock, told ledger.Counters) {
+	c, archived := s.Counters, s.Archived
 	if c.Available < 0 || c.Held < 0 || c.Confirmed < 0 || c.Available+c.Held+c.Confirmed != c.Capacity {
 		b.violated("P1", key.String(), "counters %+v", c)
 	}
 	if slot, found := b.slots[key.slot]; !found || slot.Terms != s.Terms {
 		b.violated("P1", key.String(), "its terms are not those of its slot")
 	}
-	if want := b.promised[key]; c.Held != want.Held || c.Confirmed != want.Confirmed {
-		b.violated("P2", key.String(), "held %d and confirmed %d, but its holds have %d and %d", c.Held, c.Confirmed, want.Held, want.Confirmed)
+	if want := b.promised[key]; c.Held != want.Held || c.Confirmed != want.Confirmed+archived.Confirmed {
+		b.violated("P2", key.String(), "held %d and confirmed %d, but its holds have %d and %d, and the archived ones confirmed %d",
+			c.Held, c.Confirmed, want.Held, want.Confirmed, archived.Confirmed)
 	}
-	if want := b.told[key]; c.Available != want.Available || c.Held != want.Held || c.Confirmed != want.Confirmed {
-		b.violated("P3", key.String(), "counters %+v, but its events tell %+v", c, want)
+	if c.Available != told.Available+archived.Available || c.Held != told.Held+archived.Held || c.Confirmed != told.Confirmed+archived.Confirmed {
+		b.violated("P3", key.String(), "counters %+v, but its events tell %+v, and the archived ones %+v", c, told, archived)
+	}
+	if archived.Confirmed < 0 || archived.Available+archived.Held+archived.Confirmed != archived.Capacity {
+		b.violated("P1", key.String(), "archived counters %+v", archived)
 	}
 }

@@ -15,8 +15,8 @@ func (b *books) grant(id ledger.ReservationID, key item, units ledger.Units) {
 func (b *books) closePayment(h ledger.Hold) {
 	who := "hold " + string(h.ID)
 	paying, found := b.reservations[h.Reservation]
-	if h.Reservation != "" && !found {
-		b.violated("P5", who, "its reservation %s does not exist", h.Reservation)
+	if h.Reservation != "" && (!found || paying.Reservation.ArchivedIn != "") {
+		b.violated("P5", who, "its reservation %s does not exist, or is archived before it", h.Reservation)
 	}
 	if h.AttemptOpen != 0 {
 		attempt := paying.Reservation.Attempt(h.AttemptOpen)
@@ -27,7 +27,11 @@ func (b *books) closePayment(h ledger.Hold) {
 	if h.Reacquires == "" {
 		return
 	}
-	if status := b.holds[h.Reacquires].Hold.Status; status != ledger.StatusExpired && status != ledger.StatusCanceled {
+	before, left := b.holds[h.Reacquires]
+	if purged := !left && paying.Reservation.HoldsArchived > 0; purged {
+		return // that it is archived is noted, and compared in closeHolds
+	}
+	if status := before.Hold.Status; status != ledger.StatusExpired && status != ledger.StatusCanceled {
 		b.violated("P3", who, "it has taken the place of hold %s, which is %q", h.Reacquires, status)
 	}
 }
@@ -36,8 +40,9 @@ func (b *books) closeReservation(stored ledger.StoredReservation) {
 	r := stored.Reservation
 	who := "reservation " + string(r.ID)
 	b.wantEvents(who, r.Version)
-	if hold, found := b.holds[r.Hold]; !found || hold.Hold.Reservation != r.ID {
-		b.violated("P5", who, "its hold %s is of reservation %q", r.Hold, hold.Hold.Reservation)
+	b.closeHolds(r)
+	if archivable := b.archivable(r); archivable != stored.Archivable {
+		b.violated("P9", who, "it is to be archived: %t, and in the archive's list: %t", archivable, stored.Archivable)
 	}
 	if listed := !r.LookAt.IsZero(); listed != stored.Due {
 		b.violated("P9", who, "it is to be looked at: %t, and in the due index: %t", listed, stored.Due)
@@ -70,7 +75,11 @@ func (b *books) closeSale(r ledger.Reservation) {
 	default:
 		return
 	}
-	sold := b.holds[r.SoldHold].Hold
+	stored, left := b.holds[r.SoldHold]
+	if purged := !left && r.HoldsArchived > 0; purged {
+		return // that it is archived is noted, and compared in closeHolds
+	}
+	sold := stored.Hold
 	if status := sold.Status; sold.Reservation != r.ID || (status != ledger.StatusConfirmed && status != ledger.StatusReturned) {
 		b.violated("P8", "reservation "+string(r.ID), "it is %s, and its sold hold %q is %q", r.Status, r.SoldHold, status)
 	}

@@ -177,14 +177,18 @@ func (t *till) records() ledger.Records {
 		events, err := t.store.HoldEvents(t.Context(), id)
 		must(err)
 		_, due := hold.DueAt()
-		r.Holds, r.Events = append(r.Holds, ledger.StoredHold{Hold: hold, Due: due}), append(r.Events, events...)
+		_, archivable := hold.ArchiveFrom(hold.EndedAt)
+		r.Holds, r.Events = append(r.Holds, ledger.StoredHold{Hold: hold, Due: due, Archivable: archivable}), append(r.Events, events...)
 	}
 	for _, id := range t.reservations {
 		reservation, err := t.store.Reservation(t.Context(), id)
 		must(err)
 		events, err := t.store.ReservationEvents(t.Context(), id)
 		must(err)
-		r.Reservations = append(r.Reservations, ledger.StoredReservation{Reservation: reservation, Due: !reservation.LookAt.IsZero()})
+		_, archivable := reservation.ArchiveFrom()
+		r.Reservations = append(r.Reservations, ledger.StoredReservation{
+			Reservation: reservation, Due: !reservation.LookAt.IsZero(), Archivable: archivable,
+		})
 		r.Events = append(r.Events, events...)
 	}
 	return r
