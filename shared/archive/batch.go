@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"holdfast/shared/lease"
 	"holdfast/shared/ledger"
 	"holdfast/shared/system"
 )
@@ -46,29 +47,22 @@ func (s *shardRun) batch(ctx context.Context) (more bool, err error) {
 		}
 	}
 	if b.object == nil { // nothing of the plan is left as it was
-		return true, s.clear(ctx, b.plan, 0)
+		return true, s.clear(ctx, b.plan)
 	}
 	return s.finish(ctx, b)
 }
 
-// resume takes up what a worker before has left. It reports true if only the plan was left
-// to be cleared. A manifest is the end of a batch: what it does not name is archived later,
-// in another batch.
+// resume takes up what a worker before has left. It writes the plan first, as it is: from
+// then on that worker can't seal it, if it still lives. It reports true if the batch was
+// sealed already and only had to be told of.
 func (s *shardRun) resume(ctx context.Context, b *batch) (complete bool, err error) {
-	name := batchOf(b.plan)
-	text, err := s.bucket.read(ctx, name.ManifestKey())
-	if err == nil {
-		m, err := decodeManifest(text, name)
-		if err != nil {
+	if !b.plan.Sealed {
+		if err := s.save(ctx, b.plan); err != nil {
 			return false, err
 		}
-		return true, s.clear(ctx, b.plan, m.Count)
 	}
-	if !errors.Is(err, ErrNotThere) {
-		return false, err
-	}
-	object, err := s.bucket.read(ctx, name.DataKey())
-	if errors.Is(err, ErrNotThere) {
+	object, err := s.bucket.read(ctx, batchOf(b.plan).DataKey())
+	if errors.Is(err, ErrNotThere) && !b.plan.Sealed {
 		lines, err := s.gather(ctx, b)
 		if err != nil || len(lines) == 0 {
 			return false, err
@@ -78,7 +72,13 @@ func (s *shardRun) resume(ctx context.Context, b *batch) (complete bool, err err
 	if err != nil {
 		return false, err
 	}
-	return false, b.take(object)
+	if err := b.take(object); err != nil {
+		return false, err
+	}
+	if b.plan.Sealed {
+		return true, s.conclude(ctx, b)
+	}
+	return false, nil
 }
 
 // gather reads the planned subjects for a data object that is not there yet. Those that
@@ -171,11 +171,10 @@ func (b *batch) verify(lines [][]byte, same bool) error {
 	return nil
 }
 
-// finish marks what the data object has, seals the plan, and writes the manifest. It
+// finish marks what the data object has, and seals the plan with what was marked. It
 // reports false if time ran out: the plan stays, for the next run.
 func (s *shardRun) finish(ctx context.Context, b *batch) (bool, error) {
 	var archived []ledger.PlannedSubject
-	left := make(map[ledger.ArchiveSubject]bool)
 	for _, planned := range b.plan.Subjects {
 		if s.late(ctx) {
 			s.report.Truncated = true
@@ -188,25 +187,32 @@ func (s *shardRun) finish(ctx context.Context, b *batch) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		left[planned.Subject] = !done
-	}
-	for _, planned := range b.plan.Subjects {
-		done := !left[planned.Subject]
-		if !done {
-			// A worker that was thought dead may have marked it before the plan was sealed.
-			var err error
-			if done, err = s.marked(ctx, b.plan, planned.Subject); err != nil {
-				return false, err
-			}
-		}
 		if done {
 			archived = append(archived, planned)
 		}
 	}
-	if err := s.writeManifest(ctx, batchOf(b.plan).ManifestKey(), newManifest(b.plan, b.object, archived)); err != nil {
+	if len(archived) == 0 {
+		return true, s.clear(ctx, b.plan)
+	}
+	// Nobody with an earlier lease can mark any more, and nobody with a later one has begun:
+	// so these are all that the batch will ever have.
+	b.plan.Subjects, b.plan.Sealed = archived, true
+	if err := s.save(ctx, b.plan); err != nil {
 		return false, err
 	}
-	return true, s.clear(ctx, b.plan, len(archived))
+	return true, s.conclude(ctx, b)
+}
+
+// conclude says in the archive what a sealed batch has, and forgets the plan.
+func (s *shardRun) conclude(ctx context.Context, b *batch) error {
+	if err := s.writeManifest(ctx, batchOf(b.plan).ManifestKey(), newManifest(b.plan, b.object)); err != nil {
+		return err
+	}
+	if err := s.clear(ctx, b.plan); err != nil {
+		return err
+	}
+	s.report.Archived += len(b.plan.Subjects)
+	return nil
 }
 
 // settle marks one subject as archived, if it still is what the data object has of it, and
@@ -247,7 +253,7 @@ func (s *shardRun) settle(ctx context.Context, b *batch, planned ledger.PlannedS
 	return true, s.purge(ctx, b.plan, planned.Subject)
 }
 
-// commit marks the record, and reports false if it may not be archived any more. A refusal
+// commit marks the record under the worker's lease, and reports false if it may not be archived any more. A refusal
 // may be the doing of another worker on the same batch, whose mark is as good, or of one
 // that marked the other hold of the same reservation: then the mark is made anew.
 func (s *shardRun) commit(ctx context.Context, plan ledger.ArchivePlan, r record) (bool, error) {
@@ -259,12 +265,17 @@ func (s *shardRun) commit(ctx context.Context, plan ledger.ArchivePlan, r record
 		if err != nil {
 			return false, err
 		}
+		change.Lease = &ledger.LeaseHeld{Kind: string(lease.KindArchive), Shard: s.leaseShard(), Fence: int64(s.lease.Fence)}
 		err = s.apply(ctx, change)
 		if err == nil {
 			return true, nil
 		}
-		if refused := (*ledger.Refused)(nil); !errors.As(err, &refused) {
+		refused := (*ledger.Refused)(nil)
+		if !errors.As(err, &refused) {
 			return false, fmt.Errorf("mark %s %s as archived: %w", plan.Kind, idOf(r.subject), err)
+		}
+		if len(refused.LegsOf(ledger.LegLease)) > 0 {
+			return false, errTakenOver
 		}
 		if marked, err := s.marked(ctx, plan, r.subject); err != nil || marked {
 			return marked, err

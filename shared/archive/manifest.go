@@ -85,16 +85,16 @@ type ManifestSubject struct {
 	Version ledger.Version `json:"version"`
 }
 
-// newManifest describes a batch. It follows from what was archived alone, so whoever
-// writes it again writes the same bytes.
-func newManifest(plan ledger.ArchivePlan, object []byte, archived []ledger.PlannedSubject) Manifest {
+// newManifest describes a sealed batch. It follows from the plan and the object alone, so
+// whoever writes it again writes the same bytes.
+func newManifest(plan ledger.ArchivePlan, object []byte) Manifest {
 	sum := sha256.Sum256(object)
 	m := Manifest{
 		FormatVersion: formatVersion, Batch: plan.Batch, Kind: plan.Kind, CreatedAtMs: plan.Begun.UnixMilli(),
 		DataObject: batchOf(plan).DataKey(), DataBytes: len(object), DataSHA256: hex.EncodeToString(sum[:]),
-		Count: len(archived), Subjects: make([]ManifestSubject, len(archived)),
+		Count: len(plan.Subjects), Subjects: make([]ManifestSubject, len(plan.Subjects)),
 	}
-	for i, s := range archived {
+	for i, s := range plan.Subjects {
 		m.Subjects[i] = ManifestSubject{idOf(s.Subject), s.Version}
 	}
 	return m

@@ -33,6 +33,18 @@ func (s *shardRun) stored(ctx context.Context) (ledger.ArchivePlan, bool, error)
 	return plan, planned, nil
 }
 
+// idle reports whether the shard has neither a plan nor anything old enough, so that most
+// shards cost two reads and no lease.
+func (s *shardRun) idle(ctx context.Context) (bool, error) {
+	_, planned, err := s.stored(ctx)
+	if err != nil || planned {
+		return false, err
+	}
+	before := system.Millisecond(s.clock).Add(-s.retention.of(s.kind))
+	entries, next, err := s.page(ctx, before, "", 1)
+	return len(entries) == 0 && next == "", err
+}
+
 // begin plans a batch of what is old enough in the shard, writes the plan, and then the
 // data object. It returns nil if there is nothing, or no time.
 func (s *shardRun) begin(ctx context.Context) (*batch, error) {
@@ -67,8 +79,8 @@ func (s *shardRun) save(ctx context.Context, plan ledger.ArchivePlan) error {
 	return nil
 }
 
-// clear removes the plan of a complete batch.
-func (s *shardRun) clear(ctx context.Context, plan ledger.ArchivePlan, archived int) error {
+// clear forgets the plan of a batch that is done.
+func (s *shardRun) clear(ctx context.Context, plan ledger.ArchivePlan) error {
 	ctx, cancel := context.WithTimeout(ctx, StepFor)
 	defer cancel()
 	cleared, err := s.store.ClearPlan(ctx, plan, s.lease.Fence)
@@ -78,7 +90,6 @@ func (s *shardRun) clear(ctx context.Context, plan ledger.ArchivePlan, archived 
 	if !cleared {
 		return errTakenOver
 	}
-	s.report.Archived += archived
 	return nil
 }
 
@@ -90,7 +101,7 @@ func (s *shardRun) choose(ctx context.Context, b *batch, before time.Time) (line
 		if s.late(ctx) {
 			return nil, nil
 		}
-		entries, next, err := s.page(ctx, before, after)
+		entries, next, err := s.page(ctx, before, after, SubjectsPerBatchMax)
 		if err != nil {
 			return nil, err
 		}
@@ -126,10 +137,10 @@ func (s *shardRun) choose(ctx context.Context, b *batch, before time.Time) (line
 	}
 }
 
-func (s *shardRun) page(ctx context.Context, before time.Time, after ledger.Cursor) ([]ledger.ArchiveEntry, ledger.Cursor, error) {
+func (s *shardRun) page(ctx context.Context, before time.Time, after ledger.Cursor, limit int) ([]ledger.ArchiveEntry, ledger.Cursor, error) {
 	ctx, cancel := context.WithTimeout(ctx, StepFor)
 	defer cancel()
-	entries, next, err := s.store.Archivable(ctx, s.kind, s.shard, before, ledger.Page{Limit: SubjectsPerBatchMax, After: after})
+	entries, next, err := s.store.Archivable(ctx, s.kind, s.shard, before, ledger.Page{Limit: limit, After: after})
 	if err != nil {
 		return nil, "", fmt.Errorf("list what is old enough: %w", err)
 	}

@@ -174,6 +174,9 @@ func (r *run) late(ctx context.Context) bool {
 // work archives batch after batch of one shard, until nothing is old enough.
 func (r *run) work(ctx context.Context, at place) (err error) {
 	s := &shardRun{run: r, place: at}
+	if idle, err := s.idle(ctx); err != nil || idle {
+		return err
+	}
 	if err := s.takeLease(ctx); err != nil {
 		return err
 	}
@@ -221,8 +224,8 @@ func (s *shardRun) returnLease(ctx context.Context) error {
 	return nil
 }
 
-// keep makes sure that the shard is still this worker's. Safety does not rest on it: it
-// saves the work of two that archive the same.
+// keep makes sure that the shard is still this worker's. What is written is fenced by its
+// own conditions: this saves the work of two that archive the same.
 func (s *shardRun) keep(ctx context.Context) error {
 	now := system.Millisecond(s.clock)
 	if s.lease.Until.Sub(now) > LeaseFor/2 {

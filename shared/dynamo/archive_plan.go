@@ -11,7 +11,10 @@ import (
 	"holdfast/shared/ledger"
 )
 
-const attributeBatch = "batch"
+const (
+	attributeBatch  = "batch"
+	attributeSealed = "sealed"
+)
 
 // planRecord is the plan of one shard of the archive. One that is carried out stays
 // without its batch: its fence still keeps out a worker that has lost its lease.
@@ -23,6 +26,7 @@ type planRecord struct {
 	Batch     ledger.BatchID         `dynamodbav:"batch,omitempty"`
 	BegunAtMs int64                  `dynamodbav:"begun_at_ms,omitempty"`
 	Subjects  []plannedSubjectFields `dynamodbav:"subjects,omitempty"`
+	Sealed    bool                   `dynamodbav:"sealed,omitempty"`
 }
 
 type plannedSubjectFields struct {
@@ -37,18 +41,21 @@ func planKey(kind ledger.ArchiveKind, shard int) itemKey {
 
 // SavePlan writes down what the batch archives. It reports false, and writes nothing, if a
 // worker with a later lease has written there, or the batch that is written there is
-// another one and not done. It may be repeated. More than ledger.PlanSubjectsMax subjects
+// another one and not done, or is sealed and plan is not. It may be repeated. More than ledger.PlanSubjectsMax subjects
 // are a CodeInvalid error.
 func (s *Store) SavePlan(ctx context.Context, plan ledger.ArchivePlan, fence lease.Fence) (bool, error) {
 	if len(plan.Subjects) == 0 || len(plan.Subjects) > ledger.PlanSubjectsMax || plan.Batch == "" {
 		return false, &ledger.Error{Code: ledger.CodeInvalid, Message: fmt.Sprintf("a plan needs a batch with 1 to %d subjects", ledger.PlanSubjectsMax)}
 	}
-	record := planRecord{Batch: plan.Batch, BegunAtMs: milliseconds(plan.Begun)}
+	record := planRecord{Batch: plan.Batch, BegunAtMs: milliseconds(plan.Begun), Sealed: plan.Sealed}
 	for _, p := range plan.Subjects {
 		record.Subjects = append(record.Subjects, plannedSubjectFields{p.Subject.Hold, p.Subject.Reservation, p.Version})
 	}
-	free := expression.AttributeNotExists(expression.Name(attributeBatch)).
-		Or(expression.Name(attributeBatch).Equal(expression.Value(plan.Batch)))
+	ours := expression.Name(attributeBatch).Equal(expression.Value(plan.Batch))
+	if !plan.Sealed {
+		ours = ours.And(expression.AttributeNotExists(expression.Name(attributeSealed)))
+	}
+	free := expression.AttributeNotExists(expression.Name(attributeBatch)).Or(ours)
 	return s.putPlan(ctx, plan, record, fence, notThere().Or(fenceUpTo(fence).And(free)))
 }
 
@@ -92,7 +99,7 @@ func (s *Store) Plan(ctx context.Context, kind ledger.ArchiveKind, shard int) (l
 	if record.Batch == "" {
 		return ledger.ArchivePlan{}, false, nil
 	}
-	plan := ledger.ArchivePlan{Kind: kind, Shard: shard, Batch: record.Batch, Begun: fromMilliseconds(record.BegunAtMs)}
+	plan := ledger.ArchivePlan{Kind: kind, Shard: shard, Batch: record.Batch, Begun: fromMilliseconds(record.BegunAtMs), Sealed: record.Sealed}
 	for _, p := range record.Subjects {
 		plan.Subjects = append(plan.Subjects, ledger.PlannedSubject{
 			Subject: ledger.ArchiveSubject{Hold: p.Hold, Reservation: p.Reservation}, Version: p.Version,

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"holdfast/shared/lease"
+	"holdfast/shared/ledger"
 )
 
 const (
@@ -109,4 +110,12 @@ func (s *Store) updateLease(ctx context.Context, key itemKey, condition expressi
 		return false, readFailed("writing a lease", err)
 	}
 	return true, nil
+}
+
+// leaseLeg requires that nobody has taken the lease since.
+func leaseLeg(held ledger.LeaseHeld) (leg, error) {
+	return checkLeg(leaseKey(lease.Kind(held.Kind), held.Shard), expression.Name(attributeFence).Equal(expression.Value(held.Fence)),
+		func(map[string]types.AttributeValue) (ledger.RefusedLeg, error) {
+			return ledger.RefusedLeg{Kind: ledger.LegLease}, nil
+		})
 }

@@ -68,6 +68,25 @@ func updateLeg(key itemKey, condition expression.ConditionBuilder, update expres
 	}, nil
 }
 
+// checkLeg requires something of an item and leaves it as it is.
+func checkLeg(key itemKey, condition expression.ConditionBuilder, refused decodeRefused) (leg, error) {
+	built, err := expression.NewBuilder().WithCondition(condition).Build()
+	if err != nil {
+		return leg{}, err
+	}
+	return leg{
+		item: types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			Key:                                 key.attributes(),
+			ConditionExpression:                 built.Condition(),
+			ExpressionAttributeNames:            built.Names(),
+			ExpressionAttributeValues:           built.Values(),
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}},
+		setTable: func(item *types.TransactWriteItem, table string) { item.ConditionCheck.TableName = aws.String(table) },
+		refused:  refused,
+	}, nil
+}
+
 // legs turns a change into its actions, in a fixed order.
 func legs(c ledger.Change) ([]leg, error) {
 	all := make([]leg, 0, c.Actions())
@@ -107,6 +126,9 @@ func legs(c ledger.Change) ([]leg, error) {
 	}
 	for _, r := range c.AtRest {
 		add(atRestLeg(r))
+	}
+	if c.Lease != nil {
+		add(leaseLeg(*c.Lease))
 	}
 	return all, failure
 }

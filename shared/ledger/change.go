@@ -36,6 +36,17 @@ type Change struct {
 	// AtRest are the reservations of the holds that are marked. Each must still be as it is
 	// here, with nothing to do, and takes note that one more of its holds is archived.
 	AtRest []Reservation
+	// Lease, if set, requires that nobody has taken over the work that the Change is of.
+	Lease *LeaseHeld
+}
+
+// LeaseHeld requires that the lease of a shard of some work still has the fencing number
+// that the worker was given. It keeps out a worker that stood still for longer than its
+// lease, where being late would do harm although every record is as it was read.
+type LeaseHeld struct {
+	Kind  string
+	Shard int
+	Fence int64
 }
 
 // ReleaseCondition says on which side of its release time a hold must be at Change.At.
@@ -144,6 +155,9 @@ func (c Change) Actions() int {
 	n := len(c.Holds) + len(c.Reservations) + len(c.Slots) + len(c.NewStock) + len(c.Stock) + len(c.Events) + len(c.Uniqueness) +
 		len(c.Archives) + len(c.AtRest)
 	if c.Idempotency != nil {
+		n++
+	}
+	if c.Lease != nil {
 		n++
 	}
 	return n

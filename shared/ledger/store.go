@@ -121,6 +121,7 @@ const (
 	LegEvent       LegKind = "event"
 	LegIdempotency LegKind = "idempotency"
 	LegUniqueness  LegKind = "uniqueness"
+	LegLease       LegKind = "lease"
 )
 
 // RefusedLeg is one action of a Change whose condition was false, with the item as it

@@ -37,6 +37,9 @@ func (s *Store) refusedArchives(c ledger.Change) []ledger.RefusedLeg {
 			legs = append(legs, s.reservationLeg(r.ID))
 		}
 	}
+	if c.Lease != nil { // this store has no leases, so nobody has one
+		legs = append(legs, ledger.RefusedLeg{Kind: ledger.LegLease})
+	}
 	return legs
 }
 
