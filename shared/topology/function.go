@@ -20,7 +20,7 @@ const (
 // Functions returns every function of Holdfast, in a fixed order. The caller owns
 // the result.
 func Functions() []Function {
-	return []Function{apiFunction(), webhookFunction(), expiryFunction(), outboxFunction(), sagaFunction()}
+	return []Function{apiFunction(), webhookFunction(), expiryFunction(), outboxFunction(), sagaFunction(), reconcileFunction(), archiveFunction()}
 }
 
 // FunctionNamed returns the function with that name, and whether there is one.
@@ -261,7 +261,10 @@ func archiveFunction() Function {
 			VariableArchiveHoldsAfterDays, VariableArchiveReservationsAfterDays,
 		},
 		Grants: []Grant{
-			{ResourceTable, CallerCode, []string{"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:Query"}},
+			// The condition of each mark is that the worker still has its lease.
+			{ResourceTable, CallerCode, []string{
+				"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:Query", "dynamodb:ConditionCheckItem",
+			}},
 			{ResourceTableIndexDue, CallerCode, []string{"dynamodb:Query"}},
 			// Without leave to list, an object that is not there reads as forbidden.
 			{ResourceArchiveBucket, CallerCode, []string{"s3:GetObject", "s3:ListBucket", "s3:PutObject"}},
