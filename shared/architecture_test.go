@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"shared/archive":   append([]string{"shared/due", "shared/lease"}, inward...),
 	"shared/webhook":   append([]string{"shared/payment"}, inward...),
 	"shared/saga":      append([]string{"shared/commands", "shared/due", "shared/payment"}, inward...),
-	"shared/reconcile": inward,
+	"shared/reconcile": append([]string{"shared/outbox"}, inward...), // it redrives through the relay
 	"shared/expiry":    append([]string{"shared/commands", "shared/due", "shared/lease", "shared/skew"}, inward...),
 	"shared/httpapi":   append([]string{"shared/commands", "shared/payment", "shared/skew"}, inward...),
 	"infra":            {"shared/topology", "shared/dynamo", "shared/telemetry"},

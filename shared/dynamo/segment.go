@@ -74,7 +74,8 @@ func newIndexedHold(i item) ledger.IndexedHold {
 	id := ledger.HoldID(strings.TrimPrefix(stringOf(i, AttributePartitionKey), prefixHold))
 	dueAt, _ := h.DueAt()
 	found := ledger.IndexedHold{Hold: id, Status: ledger.Status(stringOf(i, attributeStatus)), DueAt: dueAt}
-	if found.ListedAt = fromMilliseconds(numberOf(i, AttributeDueAtMs)); found.ListedAt.IsZero() {
+	listedAt := fromMilliseconds(numberOf(i, AttributeDueAtMs))
+	if listedAt.IsZero() {
 		return found // an item is in the index only while it has both keys
 	}
 	switch shard := stringOf(i, AttributeDueShard); {
@@ -84,6 +85,9 @@ func newIndexedHold(i item) ledger.IndexedHold {
 		found.Parked = true
 	case strings.HasPrefix(shard, kindHold) || strings.HasPrefix(shard, kindParked):
 		found.Misplaced = true
+	default:
+		return found // of another list, or of none
 	}
+	found.ListedAt = listedAt
 	return found
 }

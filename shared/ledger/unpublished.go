@@ -49,6 +49,6 @@ type IndexedHold struct {
 	// those that are tried more seldom, each in its own shard. Misplaced says that it is
 	// listed as one of both in another shard.
 	InDue, Parked, Misplaced bool
-	// ListedAt is the time that it is listed under; zero if it is not listed.
+	// ListedAt is the time that it is listed under there; zero if none of the three is true.
 	ListedAt time.Time
 }
