@@ -96,12 +96,16 @@ func (m ArchiveMark) Subject() ArchiveSubject { return ArchiveSubject{m.Hold, m.
 
 // ArchiveFrom is the time from which the retention of a hold counts that changed last at
 // changedAt, and false while it is HELD or when it is archived already. A hold that was
-// sold is kept until its slots are over.
+// sold is kept until its slots are over. The clock of the last change may be behind the one
+// that ended the hold.
 func (h Hold) ArchiveFrom(changedAt time.Time) (time.Time, bool) {
 	if h.Status == StatusHeld || h.ArchivedIn != "" {
 		return time.Time{}, false
 	}
 	from := changedAt
+	if h.EndedAt.After(from) {
+		from = h.EndedAt
+	}
 	for _, line := range h.Lines {
 		if h.Status == StatusConfirmed && line.OverAt.After(from) {
 			from = line.OverAt

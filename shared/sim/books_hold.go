@@ -17,7 +17,9 @@ type holdBook struct {
 	endedBy   *request
 	versions  []time.Time   // when each version was made
 	history   []ledger.Hold // what each version was
-	retaken   ledger.HoldID // the hold that a late payment made in its place
+	// parkedUntil is when the next try to end it is due, zero unless it is parked.
+	parkedUntil time.Time
+	retaken     ledger.HoldID // the hold that a late payment made in its place
 }
 
 // ever reports whether the hold was so at any moment between two times.
@@ -50,6 +52,11 @@ func (s *step) writeHold(stored ledger.StoredHold) {
 		book = &holdBook{createdAt: w.kernel.now, by: s.by}
 		s.holds[hold.ID] = book
 	}
+	if hold.Version == book.now.Version {
+		s.writeParked(book, stored)
+		return
+	}
+	book.parkedUntil = time.Time{}
 	if hold.Version != book.now.Version+1 {
 		s.violated("P3", "took %s from version %d to %d", hold.ID, book.now.Version, hold.Version)
 	}

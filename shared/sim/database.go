@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"holdfast/shared/dynamo"
 	"holdfast/shared/ledger"
@@ -31,6 +33,10 @@ const (
 // it says which.
 var errNoAnswer = errors.New("request timed out")
 
+// errPoisoned is what the database answers to a transaction that can never succeed, as to
+// one that is larger than it takes.
+var errPoisoned = &smithy.GenericAPIError{Code: "ValidationException", Message: "simulated poison"}
+
 // database is the simulated table with what surrounds it: calls take time, two
 // transactions that overlap on an item conflict, and indexes lag behind.
 type database struct {
@@ -42,6 +48,8 @@ type database struct {
 	views  []*laggingView
 	past   []overwritten
 	commit func(c commit) // told of every change, right when it is made
+	// poisoned reports whether a transaction of an item fails, whatever is tried.
+	poisoned func(by *instance, key table.Key) bool
 }
 
 // commit is what one write changed, at one moment.
@@ -138,11 +146,13 @@ func (s *session) call(operation string, arrive func(by *task, done func(error))
 		t.exitIfKilled()
 	}
 	result, answered := error(nil), false
+	sent, date := s.instance.clock.Now(), time.Time{}
 	wake := t.waker()
 	finish := func(err error) {
 		if lostAnswer {
 			return
 		}
+		date = k.now.Truncate(time.Second)
 		k.after(total/2, func() {
 			result, answered = err, true
 			wake()
@@ -162,6 +172,7 @@ func (s *session) call(operation string, arrive func(by *task, done func(error))
 	if !answered {
 		return fmt.Errorf("%s: %w", operation, errNoAnswer)
 	}
+	s.instance.gauge.Observe(sent, s.instance.clock.Now(), date)
 	return result
 }
 
@@ -170,6 +181,10 @@ func (s *session) call(operation string, arrive func(by *task, done func(error))
 func (s *session) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	d := s.database
 	err := s.call("TransactWriteItems", func(by *task, done func(error)) {
+		if slices.ContainsFunc(d.table.Keys(in), func(key table.Key) bool { return d.poisoned(s.instance, key) }) {
+			done(errPoisoned)
+			return
+		}
 		prepared, err := d.table.Prepare(in)
 		if err = d.conflicts(d.table.Keys(in), err); err != nil {
 			done(err)

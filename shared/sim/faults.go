@@ -16,6 +16,7 @@ type Faults struct {
 	Slow        int           // takes seconds
 	IndexLagMax time.Duration // how far an index may be behind its table
 	Purge       int           // one record in n is deleted after its time to live
+	Poison      int           // one hold in n can't be ended by the expiry function, whatever it tries
 	// Of the functions.
 	Crash        int           // the function's process ends in the middle of a call
 	ClockSkewMax time.Duration // how wrong the clock of an instance may be
@@ -70,6 +71,7 @@ var faultNames = []faultKind{
 	{"lost-answer", func(f *Faults) { f.LostAnswer = 0 }},
 	{"slow", func(f *Faults) { f.Slow = 0 }},
 	{"index-lag", func(f *Faults) { f.IndexLagMax = 0 }},
+	{"poison", func(f *Faults) { f.Poison = 0 }},
 	{"purge", func(f *Faults) { f.Purge = 0 }},
 	{"crash", func(f *Faults) { f.Crash = 0 }},
 	{"clock-skew", func(f *Faults) { f.ClockSkewMax = 0 }},
@@ -125,7 +127,7 @@ func drawFaults(d *dice) Faults {
 	}
 	return Faults{
 		Throttled: rate(8, 60), LostRequest: rate(12, 80), LostAnswer: rate(8, 50), Slow: rate(20, 100),
-		IndexLagMax: lag(5 * time.Second), Purge: rate(1, 3),
+		IndexLagMax: lag(5 * time.Second), Purge: rate(1, 3), Poison: rate(2, 8),
 		Crash: rate(25, 150), ClockSkewMax: lag(2 * time.Second), ClockJump: rate(6, 20),
 		StreamLagMax: lag(20 * time.Second), StreamDoubled: rate(4, 20), RelayOutageMax: lag(2 * time.Minute),
 		EntryRefused: rate(6, 40), BusAnswerLost: rate(6, 40), BusDown: rate(4, 30), EventDoubled: rate(4, 20),

@@ -65,6 +65,7 @@ func Run(seed uint64, o Options) Result {
 		}
 	}
 	w.kernel.run(end)
+	w.lastTries()
 	w.lastLooks()
 	w.close()
 	if load.late {
@@ -164,6 +165,7 @@ func (w *world) close() {
 		if hold.now.AttemptOpen != 0 {
 			due = due.Add(hold.now.Terms.UnknownFor)
 		}
+		due = maxTime(due, hold.parkedUntil)
 		if hold.now.Status == ledger.StatusHeld && w.kernel.now.Sub(due) > endsWithin {
 			w.violated("P9", "%s was due at %s and is still HELD", id, due)
 		}

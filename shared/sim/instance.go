@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"holdfast/shared/commands"
 	"holdfast/shared/dynamo"
 	"holdfast/shared/expiry"
 	"holdfast/shared/httpapi"
@@ -25,8 +24,10 @@ const (
 	tableName    = "sim"
 	busName      = "sim"
 	stageName    = "local"
-	sweepPage    = 100
 )
+
+// noLogger is for what the trace tells better.
+var noLogger = slog.New(slog.DiscardHandler)
 
 // instance is one process of a function, with its own clock and caches. When it ends, all
 // that runs in it ends, and a new process takes its place.
@@ -35,6 +36,7 @@ type instance struct {
 	name     string
 	function topology.Function
 	clock    *nodeClock
+	gauge    *skew.Gauge
 	calls    []*invocation // what runs in it, in the order in which it began
 	starts   int
 
@@ -62,35 +64,29 @@ func (i *instance) start() {
 	d := w.dice("instance " + i.name + " " + string(rune('a'+i.starts)))
 	wrong := drawSkew(d, &w.faults)
 	i.clock = &nodeClock{kernel: w.kernel, skew: wrong, skewMax: wrong}
+	i.gauge = skew.NewGauge(i.clock)
 	if d.chance(w.faults.ClockJump) {
 		i.jump(d)
 	}
 	random := taskRandom{w.kernel}
 	store := dynamo.NewStore(&session{database: w.database, instance: i}, tableName, i.clock, random)
-	logger := slog.New(slog.DiscardHandler)
 	var err error
 	switch i.function.Name {
 	case topology.FunctionAPI:
 		i.api, err = httpapi.New(httpapi.Options{
-			Contract: w.contract, Store: store, Clock: i.clock, Random: random, OperatorGroup: operatorGroup, Logger: logger,
-			Provider: &provider{w, i},
+			Contract: w.contract, Store: store, Clock: i.clock, Random: random, OperatorGroup: operatorGroup, Logger: noLogger,
+			Provider: &provider{w, i}, Gauge: i.gauge,
 		})
 	case topology.FunctionExpiry:
-		i.expiry, err = expiry.NewFunction(expiry.FunctionPorts{
-			Store: store, Releaser: commands.New(store, i.clock, random), Parking: store, Leases: store,
-			Due:    expiry.NewQueue(&sender{w, i}, dueQueueURL),
-			Failed: expiry.NewQueue(&sender{w, i}, expiryFailedQueueURL),
-			Skew:   skew.NewGauge(i.clock), Metrics: noMetrics{},
-			Clock: i.clock, Random: random, Parallel: parallel{w.kernel}, Logger: logger,
-		}, expiry.SweepSettings{PageItems: sweepPage, ParallelMax: expiry.ParallelMaxDefault})
+		i.expiry, err = i.newExpiry(store)
 	case topology.FunctionOutbox:
 		i.outbox, err = outbox.NewRelay(outbox.Ports{
 			Publisher: &publisher{world: w, instance: i}, Queue: &sender{w, i}, Marker: store, Decode: dynamo.DecodeEventImage,
-			Metrics: noMetrics{}, Clock: i.clock, Random: random, Logger: logger,
+			Metrics: noMetrics{}, Clock: i.clock, Random: random, Logger: noLogger,
 		}, outbox.Settings{Bus: busName, Stage: stageName, CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: sagaQueueURL, DueQueueURL: dueQueueURL})
 	case topology.FunctionWebhook:
 		i.inbox, err = webhook.NewInbox(webhook.Ports{
-			Verify: readNotice, Queue: &sender{w, i}, Metrics: noMetrics{}, Clock: i.clock, Logger: logger,
+			Verify: readNotice, Queue: &sender{w, i}, Metrics: noMetrics{}, Clock: i.clock, Logger: noLogger,
 			Recorded: func(ctx context.Context, id ledger.ProviderEventID) (bool, error) {
 				_, recorded, err := store.Claimed(ctx, ledger.UniqueProviderEvent, string(id))
 				return recorded, err
@@ -98,10 +94,10 @@ func (i *instance) start() {
 		}, webhook.Settings{SignatureHeader: signatureHeader, SagaQueueURL: sagaQueueURL})
 	case topology.FunctionSaga:
 		driver := saga.NewDriver(saga.Ports{
-			Store: store, Provider: &provider{w, i}, Clock: i.clock, Random: random, Metrics: noMetrics{}, Logger: logger,
+			Store: store, Provider: &provider{w, i}, Clock: i.clock, Random: random, Metrics: noMetrics{}, Logger: noLogger,
 		})
-		i.saga = saga.NewHandler(saga.NewWorker(driver, noMetrics{}, i.clock, logger),
-			saga.NewTick(store, driver, i.clock, logger), noMetrics{}, random, logger)
+		i.saga = saga.NewHandler(saga.NewWorker(driver, noMetrics{}, i.clock, noLogger),
+			saga.NewTick(store, driver, i.clock, noLogger), noMetrics{}, random, noLogger)
 	default:
 		panic("sim: nobody has told the simulation how to start function " + string(i.function.Name))
 	}

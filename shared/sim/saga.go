@@ -2,7 +2,6 @@ package sim
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -13,20 +12,9 @@ import (
 // them.
 func (w *world) startSaga() {
 	w.sagas = []*instance{w.newInstance("saga-0", topology.FunctionSaga), w.newInstance("saga-1", topology.FunctionSaga)}
-	w.queues[sagaQueueURL].consume(w.sagas, handleMessages)
-}
-
-// handleMessages hands a batch to the function and reads its answer as the mapping does.
-func handleMessages(to *instance, event json.RawMessage) (events.SQSEventResponse, error) {
-	answer, err := to.saga.Handle(to.deadline(), event)
-	if err != nil {
-		return events.SQSEventResponse{}, err
-	}
-	response, known := answer.(events.SQSEventResponse)
-	if !known {
-		return response, fmt.Errorf("the saga answered a batch with %T", answer)
-	}
-	return response, nil
+	w.queues[sagaQueueURL].consume(w.sagas, func(to *instance, event json.RawMessage) (events.SQSEventResponse, error) {
+		return batchAnswer(to.saga.Handle(to.deadline(), event))
+	})
 }
 
 // tickSaga invokes the saga for a tick of the Scheduler.

@@ -1,11 +1,10 @@
 package sim
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
+	"holdfast/shared/ledger"
 	"holdfast/shared/saga"
 )
 
@@ -21,7 +20,7 @@ func (w *world) startTicks(from, to time.Time) {
 			if w.sweepOutage.covers(at) {
 				w.trace.add("%s does not reach the sweep", name)
 			} else {
-				w.tick(name, w.sweep)
+				w.tick(name, w.tickExpiry)
 			}
 			w.tick(name+" of the saga", w.tickSaga)
 		})
@@ -41,15 +40,24 @@ func (w *world) tick(name string, start func(name string)) {
 	}
 }
 
-// sweep invokes the expiry function. A call that fails is not tried again: the next tick
-// does its work.
-func (w *world) sweep(name string) {
-	w.trace.add("%s", name)
-	w.sweeper.invoke(name, func() {
-		if _, err := w.sweeper.expiry.Handle(context.Background(), json.RawMessage(`{}`)); err != nil {
-			w.trace.add("%s: %v", name, err)
+// lastTries lets the sweep tick on while a hold is parked that could not be ended in time.
+// The ticks before its next try do nothing about it, so they are left out.
+func (w *world) lastTries() {
+	until := w.kernel.now.Add(parkedForMax)
+	for {
+		next := time.Time{}
+		for _, book := range w.books.holds {
+			if book.now.Status == ledger.StatusHeld && !book.parkedUntil.IsZero() && (next.IsZero() || book.parkedUntil.Before(next)) {
+				next = book.parkedUntil
+			}
 		}
-	}, func(completed bool) { w.trace.add("%s ended, completed: %t", name, completed) })
+		if next.IsZero() || w.kernel.now.After(until) {
+			return
+		}
+		at := maxTime(next, w.kernel.now).Truncate(tickEvery).Add(tickEvery)
+		w.startTicks(at.Add(-tickEvery), at)
+		w.kernel.run(at.Add(tickEvery - time.Millisecond))
+	}
 }
 
 // lastLooks lets the saga tick on while there is a reservation that it looks at once more.

@@ -11,6 +11,7 @@ import (
 
 	"holdfast/shared/commands"
 	"holdfast/shared/dynamo"
+	"holdfast/shared/expiry"
 	"holdfast/shared/httpapi"
 	"holdfast/shared/ledger"
 	"holdfast/shared/topology"
@@ -47,7 +48,8 @@ type world struct {
 	books    *books
 
 	apis     []*instance
-	sweeper  *instance
+	sweepers []*instance
+	sweep    expiry.SweepSettings
 	outbox   *instance
 	webhook  *instance
 	sagas    []*instance
@@ -57,7 +59,9 @@ type world struct {
 	sequence int
 	// relayOutage and sweepOutage are when no batch reaches the relay, and no tick the sweep.
 	relayOutage, sweepOutage outage
-	envelopes                int
+	// poison says that one hold in n can't be ended by the expiry function before the calm.
+	poison    int
+	envelopes int
 
 	calmSince time.Time
 	requests  []*request
@@ -97,7 +101,7 @@ func (w *world) calm() bool {
 
 func newWorld(seed uint64, faults Faults, contract *httpapi.Contract, keepTrace bool) *world {
 	w := &world{
-		seed: seed, faults: faults, kernel: newKernel(historyStart), contract: contract,
+		seed: seed, faults: faults, poison: faults.Poison, kernel: newKernel(historyStart), contract: contract,
 		current: map[string]*request{}, answers: map[string]*answered{},
 		notFound: map[ledger.Code]string{}, secrets: map[ledger.ReservationID]string{},
 		calmSince: historyStart.Add(math.MaxInt64 / 4),
@@ -105,6 +109,7 @@ func newWorld(seed uint64, faults Faults, contract *httpapi.Contract, keepTrace 
 	w.trace = newTrace(w.kernel, keepTrace)
 	w.books = newBooks(w)
 	w.database = newDatabase(w.kernel, &w.faults, w.committed)
+	w.database.poisoned = w.preventsEnd
 	for n := range streamShards {
 		w.stream = append(w.stream, &streamShard{world: w, number: n})
 	}
@@ -116,7 +121,7 @@ func newWorld(seed uint64, faults Faults, contract *httpapi.Contract, keepTrace 
 	}
 	w.startSaga()
 	w.apis = []*instance{w.newInstance("api-0", topology.FunctionAPI), w.newInstance("api-1", topology.FunctionAPI)}
-	w.sweeper = w.newInstance("expiry", topology.FunctionExpiry)
+	w.startExpiry()
 	w.outbox = w.newInstance("outbox", topology.FunctionOutbox)
 	w.webhook = w.newInstance("webhook", topology.FunctionWebhook)
 	return w
@@ -124,7 +129,7 @@ func newWorld(seed uint64, faults Faults, contract *httpapi.Contract, keepTrace 
 
 // instances are all processes, in a fixed order.
 func (w *world) instances() []*instance {
-	return slices.Concat([]*instance{w.sweeper, w.outbox, w.webhook}, w.apis, w.sagas)
+	return slices.Concat(w.sweepers, []*instance{w.outbox, w.webhook}, w.apis, w.sagas)
 }
 
 // committed takes every change of the table to the books and to the stream.
