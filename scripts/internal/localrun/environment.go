@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
-
-	"holdfast/shared/topology"
 )
 
 // EnvironmentFileName is the file in the data folder with the environment of all functions
@@ -19,15 +16,7 @@ const EnvironmentFileName = "environment.json"
 
 // writeEnvironment lets the operator's tool find this run, until it ends.
 func (s *System) writeEnvironment(context.Context) error {
-	all := map[string]string{}
-	for _, function := range topology.Functions() {
-		variables, err := s.variables(function)
-		if err != nil {
-			return err
-		}
-		maps.Copy(all, variables)
-	}
-	text, err := json.MarshalIndent(all, "", "  ")
+	text, err := json.MarshalIndent(s.environment, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write the environment: %w", err)
 	}

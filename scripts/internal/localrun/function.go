@@ -3,6 +3,7 @@ package localrun
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 
 	"holdfast/scripts/internal/cloud"
@@ -17,6 +18,7 @@ func (s *System) startFunctions(context.Context) error {
 		if err != nil {
 			return err
 		}
+		maps.Copy(s.environment, variables)
 		log, err := s.openLog(string(function.Name))
 		if err != nil {
 			return err

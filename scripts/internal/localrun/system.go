@@ -44,6 +44,7 @@ type System struct {
 	queues         map[topology.Resource]cloud.Queue
 	feeds          map[topology.Resource]*feed
 	engineLog      io.Writer
+	environment    map[string]string // of all functions together
 	events         *eventLog
 	client         *http.Client
 	engineEndpoint string
@@ -71,11 +72,12 @@ func Start(ctx context.Context, options Options) (*System, error) {
 	}
 	s := &System{
 		options: options, Table: tableName,
-		functions: make(map[topology.FunctionName]*lambdahost.Host),
-		programs:  make(map[topology.FunctionName]string),
-		queues:    make(map[topology.Resource]cloud.Queue),
-		feeds:     make(map[topology.Resource]*feed),
-		failed:    make(chan error, 1), client: newClient(),
+		functions:   make(map[topology.FunctionName]*lambdahost.Host),
+		programs:    make(map[topology.FunctionName]string),
+		queues:      make(map[topology.Resource]cloud.Queue),
+		feeds:       make(map[topology.Resource]*feed),
+		environment: map[string]string{},
+		failed:      make(chan error, 1), client: newClient(),
 	}
 	s.running, s.end = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
