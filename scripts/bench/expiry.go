@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"runtime"
 	"slices"
 	"syscall"
@@ -256,10 +257,26 @@ func memoryPeakMiB() (float64, error) {
 	return float64(usage.Maxrss) * unit / (1 << 20), nil
 }
 
-var discard = slog.New(slog.DiscardHandler)
-
+// newSweep is the sweep as functions/expiry wires it, but that it calls no helpers: what is
+// measured is one worker.
 func (b *bench) newSweep(parallel int) (*expiry.Sweep, error) {
-	clock, random := system.RealClock{}, system.RealRandom{}
+	clock, random, logger := system.RealClock{}, system.RealRandom{}, slog.New(slog.NewTextHandler(os.Stderr, nil))
 	store := dynamo.NewStore(b.client, tableName, clock, random)
-	return expiry.NewSweep(store, commands.New(store, clock, random), clock, discard, 250)
+	ender, err := expiry.NewEnder(expiry.EnderPorts{
+		Releaser: commands.New(store, clock, random), Parking: store, Failed: noQueue{}, Clock: clock, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return expiry.NewSweep(expiry.SweepPorts{
+		Store: store, Ender: ender, Leases: store, Clock: clock, Parallel: system.RealParallel{}, Logger: logger,
+	}, expiry.SweepSettings{PageItems: ledger.PageItemsMax, ParallelMax: parallel})
+}
+
+// noQueue takes no message: no hold of a measurement may be parked.
+type noQueue struct{}
+
+// Send refuses the message.
+func (noQueue) Send(context.Context, string, time.Duration) error {
+	return errors.New("a measurement has no queue")
 }
