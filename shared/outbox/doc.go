@@ -17,7 +17,14 @@
 //
 // The same news wakes the saga: for an event that concerns a reservation the Relay first
 // sends the reservation's id to the saga's queue (see package payment, Message). That is
-// a matter of speed. What nobody is woken for, the saga finds in the due index.
+// a matter of speed. What nobody is woken for, the saga finds in the due index. In the same
+// way it sends a due message for each hold that waits, so that it ends at its time and not
+// at the next sweep (see package due).
+//
+// What the stream did not bring to the bus, because the relay was down for longer than the
+// stream keeps its records, a [Redrive] publishes from the table. What no retry can publish
+// goes into quarantine: it stands in nobody's way, is counted, and can be published from the
+// table once its cause is gone.
 //
 // The schema and an example of each event are in the folder events. See DESIGN.md for
 // the data flow and what happens when something dies.

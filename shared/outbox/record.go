@@ -16,6 +16,8 @@ const (
 	PartitionKeyAttribute = "pk"
 	// SortKeyAttribute is the second part of the table's key.
 	SortKeyAttribute = "sk"
+	// ArchivedInAttribute is in an item that lies in the archive.
+	ArchivedInAttribute = "archived_in"
 	// EventSortKeyPrefix is how the sort key of an event begins, and of nothing else.
 	EventSortKeyPrefix = "EVENT#"
 	// eventNameInsert is the stream's word for a new item. An event is written once; the
@@ -45,8 +47,12 @@ type record struct {
 }
 
 // describesNewEvent reports whether the record is of an event that was just written.
-// The mapping filters by sort key already; that it does is not relied on.
+// The mapping filters by sort key already; that it does is not relied on. An event that
+// was restored from the archive is new to the table only: it was published long ago.
 func describesNewEvent(r events.DynamoDBEventRecord) bool {
+	if _, restored := r.Change.NewImage[ArchivedInAttribute]; restored {
+		return false
+	}
 	return r.EventName == eventNameInsert && strings.HasPrefix(text(r.Change.Keys[SortKeyAttribute]), EventSortKeyPrefix)
 }
 

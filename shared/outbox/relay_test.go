@@ -63,6 +63,9 @@ func TestOtherRecordsAreSkipped(t *testing.T) {
 	batch := events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{
 		change(func(r *events.DynamoDBEventRecord) { r.EventName = "MODIFY" }), // the mark itself comes back so
 		change(func(r *events.DynamoDBEventRecord) { r.EventName = "REMOVE" }),
+		change(func(r *events.DynamoDBEventRecord) { // restored from the archive
+			r.Change.NewImage["archived_in"] = events.NewStringAttribute("batch_1")
+		}),
 		change(func(r *events.DynamoDBEventRecord) { r.Change.Keys["sk"] = events.NewStringAttribute("HOLD") }),
 		change(func(r *events.DynamoDBEventRecord) { r.Change.Keys["sk"] = events.NewNumberAttribute("7") }),
 		change(func(r *events.DynamoDBEventRecord) { delete(r.Change.Keys, "sk"); r.Change.SequenceNumber = "" }),
@@ -128,7 +131,7 @@ func TestCaseG14_AnUnusableSequenceNumberFailsTheBatch(t *testing.T) {
 
 // Case I1: the call succeeds as a whole; entry 3 is throttled and entry 7 is refused for
 // good. Entry 3 is sent again until it is accepted, and its hold's next event waits for it.
-// Entry 7 is set aside, unmarked, and nothing else is lost or sent in vain.
+// Entry 7 is quarantined, unmarked, and nothing else is lost or sent in vain.
 func TestCaseI1_EachEntryOfACallCounts(t *testing.T) {
 	w := newWorld(t)
 	list := append(distinct(10), event("hold_03", 2))
@@ -159,6 +162,9 @@ func TestCaseI1_EachEntryOfACallCounts(t *testing.T) {
 	}
 	if got := w.reported(); got["failed"] != 0 || got["set_aside"] != 1 || got["published"] != 10 {
 		t.Errorf("reported %v", got)
+	}
+	if want := map[string]string{"HOLD#hold_07 EVENT#0000000001": "refused by the bus: " + outboxtest.CodeInvalid}; !maps.Equal(w.marker.quarantined, want) {
+		t.Errorf("quarantined %v", w.marker.quarantined)
 	}
 	if !strings.Contains(w.logs.String(), `"level":"ERROR"`) || !strings.Contains(w.logs.String(), "event_hold_07_1") {
 		t.Errorf("the log does not name the event: %s", w.logs.String())
@@ -252,8 +258,8 @@ func TestARecordThatCannotBeReadIsSetAside(t *testing.T) {
 		t.Fatalf("handed back %v", failed)
 	}
 	others := slices.Concat(ids(list[:2]), ids(list[3:]))
-	if got := w.delivered(); !slices.Equal(got, others) || !slices.Equal(w.marker.marked, others) {
-		t.Errorf("published %v, marked %v", got, w.marker.marked)
+	if got := w.delivered(); !slices.Equal(got, others) || !slices.Equal(w.marker.marked, others) || w.marker.quarantined["HOLD#hold_03 EVENT#0000000001"] != outbox.ReasonUnreadable {
+		t.Errorf("published %v, marked %v, quarantined %v", got, w.marker.marked, w.marker.quarantined)
 	}
 	if got := w.reported(); got["set_aside"] != 1 || got["failed"] != 0 || got["published"] != 4 {
 		t.Errorf("reported %v", got)

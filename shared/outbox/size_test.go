@@ -67,6 +67,9 @@ func TestCaseI3_CallsAreCutByCountAndBytes(t *testing.T) {
 			if aside := w.reported()["set_aside"]; aside != 1 || slices.Contains(w.marker.marked, "event_too-large") {
 				t.Errorf("%v set aside, marked %v; want the one that is too large set aside, unmarked", aside, w.marker.marked)
 			}
+			if len(w.marker.quarantined) != 1 || w.marker.quarantined["SLOT#too-large EVENT#0000000002"] != outbox.ReasonTooLarge {
+				t.Errorf("quarantined %v", w.marker.quarantined)
+			}
 			sent := slices.DeleteFunc(ids(list), func(id ledger.EventID) bool { return id == "event_too-large" })
 			if got := w.delivered(); !slices.Equal(got, sent) {
 				t.Errorf("published %v, want %v", got, sent)

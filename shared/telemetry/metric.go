@@ -154,7 +154,7 @@ func Metrics() []Metric {
 		{MetricOutboxDueUnsent, UnitCount, "Due messages that the queue did not take; the sweep ends their holds a little later."},
 		{MetricOutboxPublished, UnitCount, "Events that the bus accepted and that were marked as published."},
 		{MetricOutboxFailed, UnitCount, "Stream records that could not be read, published or marked; each comes again."},
-		{MetricOutboxSetAside, UnitCount, "Events that no retry can publish: unreadable, too large, or refused for good. Each stays in the unpublished index for a person to look at."},
+		{MetricOutboxSetAside, UnitCount, "Events that no retry can publish: unreadable, too large, or refused for good. Each goes into quarantine for a person to look at."},
 		{MetricOutboxTruncated, UnitCount, "Batches whose time ended before all was published; the rest comes again."},
 		{MetricOutboxLagSecondsMax, UnitSeconds, "The longest time from an event's transition to its publication, in one batch."},
 		{MetricReservationsReview, UnitCount, "Reservations that a person must decide on: a payment that is not what was asked for, a late one under the policy review, a delivery that can't be made, or a provider that keeps refusing what is asked."},
