@@ -125,11 +125,17 @@ func drawFaults(d *dice) Faults {
 		}
 		return d.between(0, most)
 	}
+	keeps := func() time.Duration {
+		if d.IntN(2) == 0 {
+			return 0
+		}
+		return d.between(10*time.Second, time.Minute)
+	}
 	return Faults{
 		Throttled: rate(8, 60), LostRequest: rate(12, 80), LostAnswer: rate(8, 50), Slow: rate(20, 100),
 		IndexLagMax: lag(5 * time.Second), Purge: rate(1, 3), Poison: rate(2, 8),
 		Crash: rate(25, 150), ClockSkewMax: lag(2 * time.Second), ClockJump: rate(6, 20),
-		StreamLagMax: lag(20 * time.Second), StreamDoubled: rate(4, 20), RelayOutageMax: lag(2 * time.Minute),
+		StreamLagMax: lag(20 * time.Second), StreamDoubled: rate(4, 20), RelayOutageMax: lag(2 * time.Minute), StreamKeepsFor: keeps(),
 		EntryRefused: rate(6, 40), BusAnswerLost: rate(6, 40), BusDown: rate(4, 30), EventDoubled: rate(4, 20),
 		TickLateMax: lag(30 * time.Second), TickSkipped: rate(3, 10), TickDoubled: rate(3, 10), SweepOffMax: lag(3 * time.Minute),
 		ProviderSlow: rate(6, 30), ProviderLostRequest: rate(8, 40), ProviderLostAnswer: rate(6, 30),

@@ -57,6 +57,7 @@ func Run(seed uint64, o Options) Result {
 	r := Result{Seed: seed, Faults: faults.String()}
 	end := historyStart.Add(workloadFor + settleFor)
 	w.startTicks(historyStart, end)
+	w.startReconciler(historyStart, end)
 	w.kernel.at(historyStart.Add(faultsFor), w.settle)
 	for _, p := range load.plans {
 		if !o.Skip[p.number] {
@@ -71,6 +72,7 @@ func Run(seed uint64, o Options) Result {
 	if load.late {
 		end = historyStart.Add(lateRepeatAfter + 2*time.Minute + settleFor)
 		w.startTicks(historyStart.Add(lateRepeatAfter), end)
+		w.startReconciler(historyStart.Add(lateRepeatAfter), end)
 		w.kernel.spawn(historyStart.Add(lateRepeatAfter-time.Minute), "time to live", w.dice("time to live"), func(t *task) {
 			for _, key := range w.database.expired(w.kernel.now) {
 				if t.dice.chance(faults.Purge) {

@@ -11,6 +11,7 @@ import (
 	"holdfast/shared/httpapi"
 	"holdfast/shared/ledger"
 	"holdfast/shared/outbox"
+	"holdfast/shared/reconcile"
 	"holdfast/shared/saga"
 	"holdfast/shared/skew"
 	"holdfast/shared/telemetry"
@@ -40,11 +41,12 @@ type instance struct {
 	calls    []*invocation // what runs in it, in the order in which it began
 	starts   int
 
-	api    *httpapi.API
-	expiry *expiry.Handler
-	outbox *outbox.Relay
-	inbox  *webhook.Inbox
-	saga   *saga.Handler
+	api        *httpapi.API
+	expiry     *expiry.Handler
+	outbox     *outbox.Relay
+	inbox      *webhook.Inbox
+	saga       *saga.Handler
+	reconciler *reconcile.Handler
 }
 
 func (w *world) newInstance(name string, function topology.FunctionName) *instance {
@@ -80,10 +82,9 @@ func (i *instance) start() {
 	case topology.FunctionExpiry:
 		i.expiry, err = i.newExpiry(store)
 	case topology.FunctionOutbox:
-		i.outbox, err = outbox.NewRelay(outbox.Ports{
-			Publisher: &publisher{world: w, instance: i}, Queue: &sender{w, i}, Marker: store, Decode: dynamo.DecodeEventImage,
-			Metrics: noMetrics{}, Clock: i.clock, Random: random, Logger: noLogger,
-		}, outbox.Settings{Bus: busName, Stage: stageName, CallBytesMax: outbox.CallBytesMaxDefault, SagaQueueURL: sagaQueueURL, DueQueueURL: dueQueueURL})
+		i.outbox, err = i.newRelay(store)
+	case topology.FunctionReconcile:
+		i.reconciler, err = i.newReconciler(store)
 	case topology.FunctionWebhook:
 		i.inbox, err = webhook.NewInbox(webhook.Ports{
 			Verify: readNotice, Queue: &sender{w, i}, Metrics: noMetrics{}, Clock: i.clock, Logger: noLogger,

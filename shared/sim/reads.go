@@ -127,6 +127,11 @@ func (s *session) TransactGetItems(_ context.Context, in *dynamodb.TransactGetIt
 	})
 }
 
+// Scan reads a part of the table itself.
+func (s *session) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	return ask(s, "Scan", func(*task) (*dynamodb.ScanOutput, error) { return s.database.table.Scan(in) })
+}
+
 // Query reads the table, or an index as far as it has got.
 func (s *session) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	return ask(s, "Query", func(*task) (*dynamodb.QueryOutput, error) {

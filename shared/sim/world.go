@@ -47,16 +47,17 @@ type world struct {
 	database *database
 	books    *books
 
-	apis     []*instance
-	sweepers []*instance
-	sweep    expiry.SweepSettings
-	outbox   *instance
-	webhook  *instance
-	sagas    []*instance
-	queues   map[string]*queue // by their address
-	bank     *bank
-	stream   []*streamShard
-	sequence int
+	apis       []*instance
+	sweepers   []*instance
+	sweep      expiry.SweepSettings
+	outbox     *instance
+	webhook    *instance
+	reconciler *instance
+	sagas      []*instance
+	queues     map[string]*queue // by their address
+	bank       *bank
+	stream     []*streamShard
+	sequence   int
 	// relayOutage and sweepOutage are when no batch reaches the relay, and no tick the sweep.
 	relayOutage, sweepOutage outage
 	// poison says that one hold in n can't be ended by the expiry function before the calm.
@@ -124,12 +125,13 @@ func newWorld(seed uint64, faults Faults, contract *httpapi.Contract, keepTrace 
 	w.startExpiry()
 	w.outbox = w.newInstance("outbox", topology.FunctionOutbox)
 	w.webhook = w.newInstance("webhook", topology.FunctionWebhook)
+	w.reconciler = w.newInstance("reconcile", topology.FunctionReconcile)
 	return w
 }
 
 // instances are all processes, in a fixed order.
 func (w *world) instances() []*instance {
-	return slices.Concat(w.sweepers, []*instance{w.outbox, w.webhook}, w.apis, w.sagas)
+	return slices.Concat(w.sweepers, []*instance{w.outbox, w.webhook, w.reconciler}, w.apis, w.sagas)
 }
 
 // committed takes every change of the table to the books and to the stream.
