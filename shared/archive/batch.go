@@ -97,11 +97,11 @@ func (s *shardRun) gather(ctx context.Context, b *batch) (lines [][]byte, err er
 		if !there || r.version() != planned.Version || r.archivedIn() != "" {
 			continue
 		}
-		text, err := r.line()
+		text, err := s.line(r)
 		if err != nil {
 			return nil, err
 		}
-		if size += len(text); size > batchBytesMax {
+		if size += len(text); size > s.batchBytes {
 			break // it is archived later, in another batch
 		}
 		b.records[planned.Subject] = r
@@ -172,7 +172,7 @@ func (b *batch) verify(lines [][]byte, same bool) error {
 }
 
 // finish marks what the data object has, and seals the plan with what was marked. It
-// reports false if time ran out: the plan stays, for the next run.
+// reports whether to go on: not when time ran out, and the plan stays for the next run.
 func (s *shardRun) finish(ctx context.Context, b *batch) (bool, error) {
 	var archived []ledger.PlannedSubject
 	for _, planned := range b.plan.Subjects {
@@ -192,7 +192,8 @@ func (s *shardRun) finish(ctx context.Context, b *batch) (bool, error) {
 		}
 	}
 	if len(archived) == 0 {
-		return true, s.clear(ctx, b.plan)
+		// To try the same ones at once would go on until the time is over.
+		return false, s.clear(ctx, b.plan)
 	}
 	// Nobody with an earlier lease can mark any more, and nobody with a later one has begun:
 	// so these are all that the batch will ever have.
@@ -240,7 +241,7 @@ func (s *shardRun) settle(ctx context.Context, b *batch, planned ledger.PlannedS
 		}
 		return true, s.purge(ctx, b.plan, planned.Subject)
 	}
-	text, err := r.line()
+	text, err := s.line(r)
 	if err != nil {
 		return false, err
 	}
@@ -277,8 +278,12 @@ func (s *shardRun) commit(ctx context.Context, plan ledger.ArchivePlan, r record
 		if len(refused.LegsOf(ledger.LegLease)) > 0 {
 			return false, errTakenOver
 		}
-		if marked, err := s.marked(ctx, plan, r.subject); err != nil || marked {
-			return marked, err
+		now, there, err := s.read(ctx, r.subject)
+		if err != nil || !there {
+			return false, err
+		}
+		if in := now.archivedIn(); in != "" || now.version() != r.version() {
+			return in == plan.Batch, nil
 		}
 	}
 	return false, nil
@@ -288,15 +293,6 @@ func (s *shardRun) apply(ctx context.Context, change ledger.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, StepFor)
 	defer cancel()
 	return s.store.Commit(ctx, change)
-}
-
-// marked reports whether the subject lies in the batch of the plan.
-func (s *shardRun) marked(ctx context.Context, plan ledger.ArchivePlan, subject ledger.ArchiveSubject) (bool, error) {
-	r, there, err := s.read(ctx, subject)
-	if err != nil || !there {
-		return false, err
-	}
-	return r.archivedIn() == plan.Batch, nil
 }
 
 // purge makes the events of what is marked leave the table with it.

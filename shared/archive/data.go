@@ -11,13 +11,9 @@ import (
 	"holdfast/shared/ledger"
 )
 
-const (
-	// batchBytesMax bounds the lines of a batch before they are compressed. A batch is in
-	// memory three times: as it was read, as it is written, and as it is read back.
-	batchBytesMax = 8 << 20
-	// lineBytesMax bounds one line: a subject whose items are larger stays in the table.
-	lineBytesMax = batchBytesMax
-)
+// batchBytesMax bounds the lines of a batch before they are compressed. A batch is in
+// memory three times: as it was read, as it is written, and as it is read back.
+const batchBytesMax = 8 << 20
 
 // line is one subject of a data object: the items of the table that it was, as they were.
 type line struct {

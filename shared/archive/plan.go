@@ -123,7 +123,7 @@ func (s *shardRun) choose(ctx context.Context, b *batch, before time.Time) (line
 				lines, size = append(lines, text), size+len(text)
 			case leaveOut:
 			}
-			if len(lines) == SubjectsPerBatchMax {
+			if len(lines) == s.batchSubjects {
 				return lines, nil
 			}
 		}
@@ -168,11 +168,11 @@ func (s *shardRun) consider(ctx context.Context, b *batch, entry ledger.ArchiveE
 	if err != nil {
 		return nil, leaveOut, err
 	}
-	text, err := r.line()
+	text, err := s.line(r)
 	if err != nil {
 		return nil, leaveOut, s.putOff(ctx, entry, before, err)
 	}
-	if size > 0 && size+len(text) > batchBytesMax {
+	if size > 0 && size+len(text) > s.batchBytes {
 		return nil, leaveToNext, nil
 	}
 	b.records[entry.Subject] = r

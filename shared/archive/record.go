@@ -77,10 +77,11 @@ func (r record) from() (time.Time, bool) {
 	return r.hold.ArchiveFrom(r.events[len(r.events)-1].OccurredAt)
 }
 
-// line is the record as it goes into a data object.
-func (r record) line() ([]byte, error) {
+// line is the record as it goes into a data object. One that no batch has room for stays in
+// the table.
+func (w *Worker) line(r record) ([]byte, error) {
 	text, err := encodeLine(line{Kind: r.subject.Kind(), ID: idOf(r.subject), Version: r.version(), Items: r.items})
-	if err == nil && len(text) > lineBytesMax {
+	if err == nil && len(text) > w.batchBytes {
 		err = fmt.Errorf("%s %s has %d bytes: %w", r.subject.Kind(), idOf(r.subject), len(text), errUnreadable)
 	}
 	return text, err

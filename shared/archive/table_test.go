@@ -4,12 +4,15 @@ import (
 	"context"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"holdfast/shared/archive"
 	"holdfast/shared/archive/archivetest"
 	"holdfast/shared/dynamo"
+	"holdfast/shared/ledger"
 	"holdfast/shared/sim/table"
 )
 
@@ -126,4 +129,21 @@ func (w *watched) GetObject(ctx context.Context, in *s3.GetObjectInput, _ ...fun
 
 func (w *watched) ListObjectsV2(ctx context.Context, in *s3.ListObjectsV2Input, _ ...func(*s3.Options)) (*s3.ListObjectsV2Output, error) {
 	return around(ctx, w, "ListObjectsV2", func() (*s3.ListObjectsV2Output, error) { return w.bucket.ListObjectsV2(ctx, in) })
+}
+
+// breakItem makes the item of a hold unreadable, as no writer of ours does.
+func (w *watched) breakItem(tb testing.TB, id ledger.HoldID) {
+	tb.Helper()
+	_, err := w.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
+		TableName: aws.String("table"), Key: map[string]types.AttributeValue{
+			dynamo.AttributePartitionKey: &types.AttributeValueMemberS{Value: "HOLD#" + string(id)},
+			dynamo.AttributeSortKey:      &types.AttributeValueMemberS{Value: "HOLD"},
+		},
+		UpdateExpression:          aws.String("SET #v = :v"),
+		ExpressionAttributeNames:  map[string]string{"#v": "version"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberS{Value: "two"}},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
 }

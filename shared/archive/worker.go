@@ -74,6 +74,8 @@ type Worker struct {
 	random    system.Random
 	logger    *slog.Logger
 	retention Retention
+	// batchSubjects and batchBytes bound a batch.
+	batchSubjects, batchBytes int
 }
 
 // NewWorker returns a Worker. It returns an error unless both retentions are positive:
@@ -85,6 +87,7 @@ func NewWorker(ports Ports, retention Retention) (*Worker, error) {
 	return &Worker{
 		store: ports.Store, bucket: ports.Bucket, clock: ports.Clock, random: ports.Random,
 		logger: ports.Logger, retention: retention,
+		batchSubjects: SubjectsPerBatchMax, batchBytes: batchBytesMax,
 	}, nil
 }
 

@@ -1,10 +1,12 @@
 package archive_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"holdfast/shared/archive"
+	"holdfast/shared/lease"
 	"holdfast/shared/ledger"
 )
 
@@ -39,5 +41,138 @@ func TestOldRecordsAreArchivedAndLeaveTheTable(t *testing.T) {
 	}
 	if violations := w.watched.bucket.Violations(); len(violations) > 0 {
 		t.Error(violations)
+	}
+}
+
+// An event that no bus has accepted is published from the table: its hold stays there until
+// it is.
+func TestAHoldWithAnUnpublishedEventStays(t *testing.T) {
+	w := newWorld(t, 10)
+	hold := w.hold()
+	_, err := w.commands.CancelHold(t.Context(), owner(), hold, rendered)
+	w.check(err)
+	w.clock.Advance(holdsAfter)
+	if report := w.mustRun(); report != (archive.Report{PutOff: 1}) || w.read(hold).ArchivedIn != "" {
+		t.Errorf("the run reports %+v", report)
+	}
+	w.publish(ledger.ArchiveSubject{Hold: hold})
+	w.clock.Advance(archive.PutOffFor)
+	if report := w.mustRun(); report != (archive.Report{Archived: 1}) {
+		t.Errorf("once it is published the run reports %+v", report)
+	}
+}
+
+// A hold that can't be read, and one that no batch has room for, are told and put off. The
+// others are archived.
+func TestWhatCannotBeArchivedKeepsNobodyElse(t *testing.T) {
+	w := newWorld(t, 100)
+	subjects := w.holds(20)
+	broken := subjects[3].Hold
+	w.watched.breakItem(t, broken)
+	w.clock.Advance(holdsAfter)
+	if report := w.mustRun(); report != (archive.Report{Archived: 19, PutOff: 1}) {
+		t.Errorf("the run reports %+v", report)
+	}
+	w = newWorld(t, 100)
+	subjects = w.holds(5)
+	w.clock.Advance(holdsAfter)
+	worker := w.worker(nil)
+	worker.LimitBatch(10, 100)
+	if report, err := worker.Run(t.Context(), "run"); err != nil || report != (archive.Report{PutOff: len(subjects)}) {
+		t.Errorf("without room the run reports %+v, %v", report, err)
+	}
+}
+
+// A batch is full by its subjects or by its bytes; the rest is in the next ones.
+func TestBatchesAreBounded(t *testing.T) {
+	for name, limit := range map[string]struct{ subjects, bytes, most int }{
+		"by subjects": {2, 1 << 20, 2},
+		"by bytes":    {100, 10_000, 3},
+	} {
+		w := newWorld(t, 1000)
+		subjects := w.holds(100)
+		w.clock.Advance(holdsAfter)
+		worker := w.worker(nil)
+		worker.LimitBatch(limit.subjects, limit.bytes)
+		if report, err := worker.Run(t.Context(), "run"); err != nil || report != (archive.Report{Archived: 100}) {
+			t.Errorf("%s: the run reports %+v, %v", name, report, err)
+		}
+		w.archivedOnce(ledger.ArchiveHolds, subjects)
+		batches := w.batches(ledger.ArchiveHolds)
+		for _, b := range batches {
+			if m, err := w.archive().Verify(t.Context(), b); err != nil || m.Count < 1 || m.Count > limit.most {
+				t.Errorf("%s: a batch has %d subjects, %v", name, m.Count, err)
+			}
+		}
+		if len(batches) < 100/limit.most {
+			t.Errorf("%s: there are %d batches", name, len(batches))
+		}
+	}
+}
+
+// A run stops before its deadline, also within a batch, and says so; the next one goes on
+// with the same batch.
+func TestARunStopsInTime(t *testing.T) {
+	w := newWorld(t, 1000)
+	subjects := w.holds(100)
+	w.clock.Advance(holdsAfter)
+	marks := 0
+	w.watched.step = func(call string, done bool) {
+		if call == "TransactWriteItems" && done {
+			if marks++; marks == 10 {
+				w.clock.Advance(archive.RunForMax)
+			}
+		}
+	}
+	report := w.mustRun()
+	if !report.Truncated || marks != 10 || report.Archived >= 10 {
+		t.Errorf("after %d marks the run reports %+v", marks, report)
+	}
+	w.watched.step = nil
+	if again := w.mustRun(); again.Truncated || again.Archived+report.Archived != 100 {
+		t.Errorf("the next run reports %+v", again)
+	}
+	w.archivedOnce(ledger.ArchiveHolds, subjects)
+	w.ended(0)
+	w.clock.Advance(holdsAfter)
+	ctx := endsAt{t.Context(), w.clock.Now().Add(archive.MarginBeforeDeadline)}
+	if report, err := w.worker(nil).Run(ctx, "late"); err != nil || report != (archive.Report{Truncated: true}) {
+		t.Errorf("without time the run reports %+v, %v", report, err)
+	}
+}
+
+// endsAt is a context that says when it ends by the test's clock. It never ends by itself.
+type endsAt struct {
+	context.Context
+	at time.Time
+}
+
+func (c endsAt) Deadline() (time.Time, bool) { return c.at, true }
+
+// A shard whose lease another worker has is left to it.
+func TestAShardOfAnotherWorkerIsLeft(t *testing.T) {
+	w := newWorld(t, 10)
+	hold := w.ended(0)
+	w.clock.Advance(holdsAfter)
+	now := w.clock.Now()
+	_, ours, err := w.store.TakeLease(t.Context(), lease.KindArchive, ledger.DueShard(hold), "another", now, now.Add(archive.LeaseFor))
+	if err != nil || !ours {
+		t.Fatal(ours, err)
+	}
+	if report := w.mustRun(); report != (archive.Report{TakenElsewhere: 1}) {
+		t.Errorf("the run reports %+v", report)
+	}
+	w.clock.Advance(archive.LeaseFor)
+	if report := w.mustRun(); report != (archive.Report{Archived: 1}) {
+		t.Errorf("after the lease has ended the run reports %+v", report)
+	}
+}
+
+// A retention of nothing would archive what has just ended.
+func TestARetentionIsNeeded(t *testing.T) {
+	for _, retention := range []archive.Retention{{}, {Holds: holdsAfter}, {Reservations: reservationsAfter}} {
+		if _, err := archive.NewWorker(archive.Ports{}, retention); err == nil {
+			t.Errorf("%+v is accepted", retention)
+		}
 	}
 }
