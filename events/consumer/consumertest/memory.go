@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,8 +14,12 @@ import (
 	"holdfast/events/consumer"
 )
 
-// deliveriesAtOnce is how many deliveries of one event meet in TestMemory.
-const deliveriesAtOnce = 16
+const (
+	// deliveriesAtOnce is how many deliveries of one event meet in TestMemory.
+	deliveriesAtOnce = 16
+	// yields is how often one of them lets the others go first.
+	yields = 100
+)
 
 // errHandler is the error of a handler that fails.
 var errHandler = errors.New("the handler fails on purpose")
@@ -130,6 +135,9 @@ func handlesOnceAtOnce(t *testing.T, m consumer.Memory) {
 			won := false
 			err := m.Once(t.Context(), Event("a", 1), func(_ context.Context, seen consumer.Seen) (bool, error) {
 				won = !seen.Event
+				for range yields { // let the others come in between, if they can
+					runtime.Gosched()
+				}
 				return won, nil
 			})
 			if err != nil {
