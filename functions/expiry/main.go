@@ -1,15 +1,19 @@
-// Command expiry is the Lambda function that ends overdue holds, at every tick of the
-// Scheduler. It only wires: what a sweep does is in package expiry.
+// Command expiry is the Lambda function that ends overdue holds, for each batch of due
+// messages and at every tick of the Scheduler. It only wires: what is done with a hold is
+// in package expiry.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"holdfast/shared/commands"
 	"holdfast/shared/config"
@@ -21,8 +25,8 @@ import (
 	"holdfast/shared/topology"
 )
 
-// handler answers one tick.
-type handler func(ctx context.Context, tick json.RawMessage) error
+// handler answers one batch of messages, or one tick.
+type handler func(ctx context.Context, event json.RawMessage) (any, error)
 
 func main() {
 	handle, err := compose(context.Background())
@@ -33,14 +37,18 @@ func main() {
 	lambda.Start(handle)
 }
 
-// compose builds the function from its environment, once, before the first tick.
+// compose builds the function from its environment, once, before the first event.
 func compose(ctx context.Context) (handler, error) {
 	c, err := config.Load(topology.FunctionExpiry, os.LookupEnv)
 	if err != nil {
 		return nil, err
 	}
+	if c.Local() && c.LocalSQSEndpoint == "" {
+		return nil, errors.New("a local run must name its server of queues")
+	}
 	clock, random := system.RealClock{}, system.RealRandom{}
-	shared, err := c.AWS(ctx, skew.NewGauge(clock))
+	gauge := skew.NewGauge(clock)
+	shared, err := c.AWS(ctx, gauge)
 	if err != nil {
 		return nil, err
 	}
@@ -50,12 +58,24 @@ func compose(ctx context.Context) (handler, error) {
 			dynamo.WithoutClientToken(o)
 		}
 	})
+	queues := sqs.NewFromConfig(shared, func(o *sqs.Options) {
+		if c.Local() {
+			o.BaseEndpoint = config.Endpoint(c.LocalSQSEndpoint)
+		}
+		// What is not sent comes again by itself, with the queue or the next sweep; two layers
+		// of retries would multiply.
+		o.Retryer = aws.NopRetryer{}
+	})
 	store := dynamo.NewStore(client, c.TableName, clock, random)
 	source := telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionExpiry)}
-	logger := telemetry.NewLogger(os.Stdout, source)
-	sweep, err := expiry.NewSweep(store, commands.New(store, clock, random), clock, logger, c.SweepPageItems)
+	function, err := expiry.NewFunction(expiry.FunctionPorts{
+		Store: store, Releaser: commands.New(store, clock, random), Parking: store, Leases: store,
+		Due: expiry.NewQueue(queues, c.DueQueueURL), Failed: expiry.NewQueue(queues, c.ExpiryFailedQueueURL),
+		Skew: gauge, Metrics: telemetry.NewEmitter(os.Stdout, clock, source),
+		Clock: clock, Random: random, Parallel: system.RealParallel{}, Logger: telemetry.NewLogger(os.Stdout, source),
+	}, expiry.SweepSettings{PageItems: c.SweepPageItems, ParallelMax: expiry.ParallelMaxDefault})
 	if err != nil {
 		return nil, err
 	}
-	return expiry.NewHandler(sweep, telemetry.NewEmitter(os.Stdout, clock, source), random, logger).Handle, nil
+	return function.Handle, nil
 }
