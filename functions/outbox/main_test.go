@@ -499,6 +499,9 @@ func TestTheRelayGoesByTheTablesNames(t *testing.T) {
 	if schema.PartitionKey.Attribute != outbox.PartitionKeyAttribute || schema.SortKey.Attribute != outbox.SortKeyAttribute {
 		t.Errorf("the table's key is %s, %s", schema.PartitionKey.Attribute, schema.SortKey.Attribute)
 	}
+	if dynamo.AttributeArchivedIn != outbox.ArchivedInAttribute {
+		t.Errorf("what is archived has the attribute %s", dynamo.AttributeArchivedIn)
+	}
 	f, _ := topology.FunctionNamed(topology.FunctionOutbox)
 	if filters := f.Stream.SortKeyPrefixFilters; len(filters) != 1 || filters[0] != outbox.EventSortKeyPrefix {
 		t.Errorf("the mapping filters by %v", filters)

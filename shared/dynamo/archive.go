@@ -18,17 +18,17 @@ import (
 	"holdfast/shared/ledger"
 )
 
-const (
-	attributeArchivedIn    = "archived_in"
-	attributeHoldsArchived = "holds_archived"
-)
+// AttributeArchivedIn is in every item that lies in the archive: the batch.
+const AttributeArchivedIn = "archived_in"
+
+const attributeHoldsArchived = "holds_archived"
 
 // archiveItemsMax bounds the items of one subject: itself, and more events than any has.
 const archiveItemsMax = 2 * ledger.PageItemsMax
 
 // notArchived is the condition that an item does not lie in the archive.
 func notArchived() expression.ConditionBuilder {
-	return expression.AttributeNotExists(expression.Name(attributeArchivedIn))
+	return expression.AttributeNotExists(expression.Name(AttributeArchivedIn))
 }
 
 // holdsArchived is the condition that as many holds of the reservation are archived as r
@@ -74,7 +74,7 @@ func archiveMarkLeg(m ledger.ArchiveMark) (leg, error) {
 // purgeUpdate says in which batch an item lies, and when it leaves the table.
 func purgeUpdate(batch ledger.BatchID, purgeAt time.Time) expression.UpdateBuilder {
 	return expression.
-		Set(expression.Name(attributeArchivedIn), expression.Value(batch)).
+		Set(expression.Name(AttributeArchivedIn), expression.Value(batch)).
 		Set(expression.Name(AttributeTimeToLive), expression.Value(purgeAt.Unix()))
 }
 
@@ -117,7 +117,7 @@ func ownMark(c ledger.Change, refused ledger.RefusedLeg) bool {
 func (s *Store) marked(ctx context.Context, c ledger.Change) (bool, error) {
 	key := subjectKey(c.Archives[0].Subject())
 	found, err := s.get(ctx, key)
-	return err == nil && stringOf(found, attributeArchivedIn) == string(c.Archives[0].Batch), err
+	return err == nil && stringOf(found, AttributeArchivedIn) == string(c.Archives[0].Batch), err
 }
 
 func subjectKey(subject ledger.ArchiveSubject) itemKey {
@@ -255,7 +255,7 @@ func (s *Store) PurgeEvents(ctx context.Context, subject ledger.ArchiveSubject, 
 	}
 	for _, i := range stored {
 		key := itemKey{stringOf(i, AttributePartitionKey), stringOf(i, AttributeSortKey)}
-		done := stringOf(i, attributeArchivedIn) == string(batch) && numberOf(i, AttributeTimeToLive) == purgeAt.Unix()
+		done := stringOf(i, AttributeArchivedIn) == string(batch) && numberOf(i, AttributeTimeToLive) == purgeAt.Unix()
 		if done || !strings.HasPrefix(key.SortKey, sortEventPrefix) {
 			continue
 		}
@@ -286,7 +286,7 @@ func (s *Store) RestoreItems(ctx context.Context, items []ledger.ArchiveItem, ba
 		for _, name := range []string{AttributeDueShard, AttributeDueAtMs, AttributeUnpublishedShard, AttributeUnpublishedOrder} {
 			delete(i, name)
 		}
-		i[attributeArchivedIn], i[AttributeTimeToLive] = text(string(batch)), number(purgeAt.Unix())
+		i[AttributeArchivedIn], i[AttributeTimeToLive] = text(string(batch)), number(purgeAt.Unix())
 		condition := notThere().Or(expression.Name(AttributeTimeToLive).LessThanEqual(expression.Value(s.clock.Now().Unix())))
 		put, err := s.putIf(ctx, i, condition)
 		if err != nil {

@@ -88,7 +88,7 @@ func addRecord(page *ledger.Records, i item) error {
 		if err == nil && !event.OfOne() {
 			return errors.New("the event is not of one hold, reservation or slot")
 		}
-		if stringOf(i, attributeArchivedIn) != "" {
+		if stringOf(i, AttributeArchivedIn) != "" {
 			page.ArchivedEvents = append(page.ArchivedEvents, event)
 		} else {
 			page.Events = append(page.Events, event)

@@ -109,6 +109,7 @@ const (
 	ProblemCodeCapacityInUse              ProblemCode = "capacity_in_use"
 	ProblemCodeClockUnreliable            ProblemCode = "clock_unreliable"
 	ProblemCodeForbidden                  ProblemCode = "forbidden"
+	ProblemCodeHoldArchived               ProblemCode = "hold_archived"
 	ProblemCodeHoldNotActive              ProblemCode = "hold_not_active"
 	ProblemCodeHoldNotFound               ProblemCode = "hold_not_found"
 	ProblemCodeIdempotencyInProgress      ProblemCode = "idempotency_in_progress"
@@ -123,6 +124,7 @@ const (
 	ProblemCodePaymentReferenceUsed       ProblemCode = "payment_reference_used"
 	ProblemCodePriceChanged               ProblemCode = "price_changed"
 	ProblemCodeQuantityOverLimit          ProblemCode = "quantity_over_limit"
+	ProblemCodeReservationArchived        ProblemCode = "reservation_archived"
 	ProblemCodeReservationNotActive       ProblemCode = "reservation_not_active"
 	ProblemCodeReservationNotFound        ProblemCode = "reservation_not_found"
 	ProblemCodeReturnOverSale             ProblemCode = "return_over_sale"
@@ -152,6 +154,8 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeForbidden:
 		return true
+	case ProblemCodeHoldArchived:
+		return true
 	case ProblemCodeHoldNotActive:
 		return true
 	case ProblemCodeHoldNotFound:
@@ -179,6 +183,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodePriceChanged:
 		return true
 	case ProblemCodeQuantityOverLimit:
+		return true
+	case ProblemCodeReservationArchived:
 		return true
 	case ProblemCodeReservationNotActive:
 		return true

@@ -33,7 +33,7 @@ func TestPaidLifeAgreesWithTheModel(t *testing.T) {
 		actions := map[string]func(*rapid.T){
 			"create": m.create, "start": m.start, "close": m.close, "confirmPaid": m.confirmPaid, "releaseUnpaid": m.releaseUnpaid,
 			"expireUnknown": m.expireUnknown, "cancel": m.cancelOne, "expire": m.expireOne, "confirm": m.confirmOne,
-			"return": m.giveBack, "reacquire": m.reacquire, "move": m.move, "": m.check,
+			"return": m.giveBack, "reacquire": m.reacquire, "archive": m.archiveOne, "move": m.move, "": m.check,
 		}
 		for range stretches {
 			t.Repeat(actions)
@@ -64,6 +64,15 @@ type tillHold struct {
 	expires, release         int64
 	attempt                  ledger.AttemptNumber
 	reserved, reborn, isBorn bool
+	archived                 bool
+}
+
+// notActive is the answer to a step that an ended hold has not.
+func (h *tillHold) notActive() string {
+	if h.archived {
+		return "hold_archived"
+	}
+	return "hold_not_active"
 }
 
 func (m *till) free() int64 {
@@ -128,7 +137,7 @@ func (m *till) start(t *rapid.T) {
 	want := ""
 	switch {
 	case h.status != "HELD" || m.clock >= h.expires:
-		want = "hold_not_active"
+		want = h.notActive()
 	case h.attempt != 0:
 		want = "payment_in_progress"
 	}
@@ -164,7 +173,7 @@ func (m *till) confirmPaid(t *rapid.T) {
 	}
 	want := ""
 	if h.status != "HELD" || m.clock >= h.release {
-		want = "hold_not_active"
+		want = h.notActive()
 	}
 	m.take(t, "confirmPaid", h, want, func(hold ledger.Hold, o ledger.Origin) (ledger.Change, error) {
 		return ledger.ConfirmPaid(hold, o, m.now)
@@ -176,7 +185,7 @@ func (m *till) releaseUnpaid(t *rapid.T) {
 	h := m.one(t)
 	want, status := "", "CANCELED"
 	if h.status != "HELD" {
-		want = "hold_not_active"
+		want = h.notActive()
 	}
 	if m.clock >= h.release {
 		status = "EXPIRED"
@@ -192,7 +201,7 @@ func (m *till) expireUnknown(t *rapid.T) {
 	want := ""
 	switch {
 	case h.status != "HELD":
-		want = "hold_not_active"
+		want = h.notActive()
 	case m.clock < h.release+tillUnknown:
 		want = "hold_not_due"
 	}
@@ -207,7 +216,7 @@ func (m *till) cancelOne(t *rapid.T) {
 	want := ""
 	switch {
 	case h.status != "HELD":
-		want = "hold_not_active"
+		want = h.notActive()
 	case h.attempt != 0:
 		want = "payment_in_progress"
 	}
@@ -244,7 +253,7 @@ func (m *till) confirmOne(t *rapid.T) {
 	case h.status == "CONFIRMED":
 		want = "sold"
 	case h.status != "HELD" || m.clock >= h.release:
-		want = "hold_not_active"
+		want = h.notActive()
 	case h.reserved:
 		want = "payment_in_progress"
 	}
@@ -262,8 +271,8 @@ func (m *till) giveBack(t *rapid.T) {
 	units := int64(rapid.IntRange(0, 4).Draw(t, "units"))
 	want := ""
 	switch {
-	case h.status != "CONFIRMED":
-		want = "hold_not_active"
+	case h.status != "CONFIRMED" || h.archived:
+		want = h.notActive()
 	case units < 1:
 		want = "invalid_request"
 	case units > h.units-h.returned:
@@ -286,7 +295,7 @@ func (m *till) reacquire(t *rapid.T) {
 	want := ""
 	switch {
 	case h.status == "CONFIRMED" || h.status == "RETURNED":
-		want = "hold_not_active"
+		want = h.notActive()
 	case h.status == "HELD" && m.clock < h.release:
 		want = "hold_not_due"
 	case h.status != "HELD" && h.units > m.free():
@@ -322,6 +331,25 @@ func (m *till) reacquire(t *rapid.T) {
 	})
 }
 
+// archiveOne archives an ended hold once. One that was paid needs its reservation, which
+// is no part of this model.
+func (m *till) archiveOne(t *rapid.T) {
+	h := m.one(t)
+	want := ""
+	switch {
+	case h.archived:
+		want = "hold_archived"
+	case h.status == "HELD" || h.reserved:
+		want = "not_archivable"
+	}
+	events, err := m.store.HoldEvents(context.Background(), h.id)
+	fatal(t, err)
+	m.take(t, "archive", h, want, func(hold ledger.Hold, _ ledger.Origin) (ledger.Change, error) {
+		return ledger.ArchiveHold(hold, nil, events, "batch", m.now.Add(time.Hour).Truncate(time.Second), m.now)
+	})
+	h.archived = h.archived || want == ""
+}
+
 // move sets the clock on, often to just around a time that matters to a hold.
 func (m *till) move(t *rapid.T) {
 	to := m.clock + rapid.Int64Range(0, 2_000).Draw(t, "ms")
@@ -343,7 +371,7 @@ func (m *till) check(t *rapid.T) {
 		got, err := m.store.Hold(context.Background(), want.id)
 		fatal(t, err)
 		returned := int64(got.Lines[0].ReturnedQuantity())
-		if string(got.Status) != want.status || got.AttemptOpen != want.attempt || returned != want.returned || got.ReleaseAt.UnixMilli() != want.release || (got.Reacquires != "") != want.isBorn {
+		if string(got.Status) != want.status || got.AttemptOpen != want.attempt || returned != want.returned || got.ReleaseAt.UnixMilli() != want.release || (got.Reacquires != "") != want.isBorn || (got.ArchivedIn != "") != want.archived {
 			t.Fatalf("P3: hold is %+v, the model has %+v", got, *want)
 		}
 		m.checkShown(t, got, *want)
