@@ -35,10 +35,16 @@ type world struct {
 
 func newWorld(tb testing.TB, capacity ledger.Units) *world {
 	tb.Helper()
+	return newWorldOf(tb, capacity, holdFor)
+}
+
+// newWorldOf is a world whose holds last for so long.
+func newWorldOf(tb testing.TB, capacity ledger.Units, lasts time.Duration) *world {
+	tb.Helper()
 	w := &world{tb: tb, store: memory.New(), clock: systemtest.NewClock(start), leases: leasetest.NewMemory(), failed: &messages{}}
 	w.commands = commands.New(w.store, w.clock, systemtest.NewRandom(1))
 	policy := ledger.DefaultPolicy()
-	policy.HoldFor = holdFor
+	policy.HoldFor = lasts
 	_, err := w.commands.PutSlot(context.Background(), commands.Request{Actor: "catalog:test", RequestID: "request_put"}, slotID,
 		ledger.SlotDefinition{
 			ResourceType: "hall", ResourceID: "h", Policy: policy, Capacity: capacity,
