@@ -157,6 +157,7 @@ func (s *Store) apply(c ledger.Change) {
 	for _, write := range c.Holds {
 		s.holds[write.Next.ID] = cloneHold(write.Next)
 		delete(s.parking, write.Next.ID)
+		s.putWaiting(write.Next)
 	}
 	for _, write := range c.Reservations {
 		s.reservations[write.Next.ID] = write.Next.Clone()
@@ -179,7 +180,9 @@ func (s *Store) apply(c ledger.Change) {
 		s.stock[key] = stock
 	}
 	for _, event := range c.Events {
-		s.events[keyOf(event)] = cloneEvent(event)
+		key := keyOf(event)
+		s.events[key] = cloneEvent(event)
+		s.versions[key.subject] = append(s.versions[key.subject], key.version)
 	}
 	if c.Idempotency != nil {
 		record := cloneRecord(*c.Idempotency)
@@ -193,3 +196,16 @@ func (s *Store) apply(c ledger.Change) {
 }
 
 func keyOf(e ledger.Event) eventKey { return eventKey{e.Subject(), e.Version} }
+
+// putWaiting enters the hold in its due shard while it waits for its end.
+func (s *Store) putWaiting(hold ledger.Hold) {
+	shard := ledger.DueShard(hold.ID)
+	if s.waiting[shard] == nil {
+		s.waiting[shard] = make(map[ledger.HoldID]struct{})
+	}
+	if _, waits := hold.DueAt(); waits {
+		s.waiting[shard][hold.ID] = struct{}{}
+	} else {
+		delete(s.waiting[shard], hold.ID)
+	}
+}

@@ -72,12 +72,12 @@ func (s *Store) Due(ctx context.Context, shard int, now time.Time, page ledger.P
 	}
 	defer s.mutex.Unlock()
 	var entries []entry[ledger.DueHold]
-	for _, hold := range s.holds {
-		dueAt, waits := hold.DueAt()
-		parked := !s.parking[hold.ID].tryAt.IsZero()
-		if waits && !parked && ledger.DueShard(hold.ID) == shard && !dueAt.After(now) {
-			oldestFirst := fmt.Sprintf("%019d/%s", dueAt.UnixMilli(), hold.ID)
-			entries = append(entries, entry[ledger.DueHold]{oldestFirst, ledger.DueHold{ID: hold.ID, DueAt: dueAt}})
+	for id := range s.waiting[shard] {
+		dueAt, waits := s.holds[id].DueAt()
+		parked := !s.parking[id].tryAt.IsZero()
+		if waits && !parked && !dueAt.After(now) {
+			oldestFirst := fmt.Sprintf("%019d/%s", dueAt.UnixMilli(), id)
+			entries = append(entries, entry[ledger.DueHold]{oldestFirst, ledger.DueHold{ID: id, DueAt: dueAt}})
 		}
 	}
 	return pageOf(entries, page)

@@ -23,6 +23,11 @@ type Store struct {
 
 	reservations map[ledger.ReservationID]ledger.Reservation
 	parking      map[ledger.HoldID]parking
+
+	// waiting are the holds of each due shard that wait for their end, and versions those
+	// of the events of each thing, so that a list of few among many is not slow.
+	waiting  map[int]map[ledger.HoldID]struct{}
+	versions map[string][]ledger.Version
 }
 
 type stockKey struct {
@@ -55,6 +60,9 @@ func New() *Store {
 
 		reservations: make(map[ledger.ReservationID]ledger.Reservation),
 		parking:      make(map[ledger.HoldID]parking),
+
+		waiting:  make(map[int]map[ledger.HoldID]struct{}),
+		versions: make(map[string][]ledger.Version),
 	}
 }
 
@@ -144,10 +152,8 @@ func (s *Store) eventsOf(ctx context.Context, subject string) ([]ledger.Event, e
 	}
 	defer s.mutex.Unlock()
 	var out []ledger.Event
-	for key, event := range s.events {
-		if key.subject == subject {
-			out = append(out, cloneEvent(event))
-		}
+	for _, version := range s.versions[subject] {
+		out = append(out, cloneEvent(s.events[eventKey{subject, version}]))
 	}
 	slices.SortFunc(out, func(a, b ledger.Event) int { return cmp.Compare(a.Version, b.Version) })
 	return out[:min(len(out), ledger.PageItemsMax)], nil
