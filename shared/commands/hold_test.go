@@ -12,7 +12,9 @@ import (
 
 	"holdfast/shared/commands"
 	"holdfast/shared/expiry/expirytest"
+	"holdfast/shared/lease/leasetest"
 	"holdfast/shared/ledger"
+	"holdfast/shared/ledger/memory"
 )
 
 // A create reads nothing before its transaction once the definition is cached, and reads
@@ -305,7 +307,9 @@ func TestCaseD4_LostRaceIsDecidedAgain(t *testing.T) {
 		t.Fatalf("the hold is %+v, %v", before, err)
 	}
 	b.clock.Advance(time.Hour)
-	sweep := expirytest.MustSweep(t, b.store.Store, b.others, b.clock, ledger.PageItemsMax)
+	sweep := expirytest.MustSweep(t, expirytest.Parts{
+		Store: b.store.Store, Parking: memory.New(), Leases: leasetest.NewMemory(), Releaser: b.others, Clock: b.clock,
+	}, ledger.PageItemsMax)
 	report, err := sweep.Run(t.Context(), "sweep")
 	if err != nil || report.Released+report.AlreadyEnded+report.Failed != 0 || report.Lag != 0 {
 		t.Errorf("the sweep reports %+v, %v; want nothing to do", report, err)

@@ -124,7 +124,9 @@ func TestCaseB8_TheIndexHasWhatTheTableHas(t *testing.T) {
 	if !slices.Equal(held, made) || counters.Held != holds {
 		t.Errorf("the table has %d holds and %+v", len(held), counters)
 	}
-	sweep := expirytest.MustSweep(t, s.store, s.commands, s.clock, 10)
+	sweep := expirytest.MustSweep(t, expirytest.Parts{
+		Store: s.store, Parking: s.store, Leases: s.store, Releaser: s.commands, Clock: s.clock,
+	}, 10)
 	if report, err := sweep.Run(context.Background(), "request_sweep"); err != nil || report.Released != holds || report.Failed != 0 {
 		t.Errorf("the sweep reports %+v, %v", report, err)
 	}

@@ -8,28 +8,31 @@ import (
 	"time"
 
 	"holdfast/shared/expiry"
-	"holdfast/shared/lease/leasetest"
+	"holdfast/shared/lease"
 	"holdfast/shared/system"
 	"holdfast/shared/system/systemtest"
 )
 
-// Store is what a sweep reads, and where it keeps what is known of failures.
-type Store interface {
-	expiry.Store
-	expiry.Parking
+// Parts are what a sweep works with in a test.
+type Parts struct {
+	Store    expiry.Store
+	Parking  expiry.Parking
+	Leases   lease.Leases
+	Releaser expiry.Releaser
+	Clock    system.Clock
 }
 
-// MustSweep returns a sweep that ends one hold after the other, alone. A hold that it parks
-// fails the test.
-func MustSweep(tb testing.TB, store Store, releaser expiry.Releaser, clock system.Clock, pageItems int) *expiry.Sweep {
+// MustSweep returns a sweep that ends one hold after the other, without helpers, and reads
+// pages of so many items. A hold that it parks fails the test.
+func MustSweep(tb testing.TB, parts Parts, pageItems int) *expiry.Sweep {
 	tb.Helper()
 	logger := slog.New(slog.DiscardHandler)
-	ender, err := expiry.NewEnder(expiry.EnderPorts{Releaser: releaser, Parking: store, Failed: noQueue{tb}, Clock: clock, Logger: logger})
+	ender, err := expiry.NewEnder(expiry.EnderPorts{Releaser: parts.Releaser, Parking: parts.Parking, Failed: noQueue{tb}, Clock: parts.Clock, Logger: logger})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	sweep, err := expiry.NewSweep(expiry.SweepPorts{
-		Store: store, Ender: ender, Leases: leasetest.NewMemory(), Clock: clock, Parallel: systemtest.OneByOne{}, Logger: logger,
+		Store: parts.Store, Ender: ender, Leases: parts.Leases, Clock: parts.Clock, Parallel: systemtest.OneByOne{}, Logger: logger,
 	}, expiry.SweepSettings{PageItems: pageItems, ParallelMax: expiry.ParallelMaxDefault})
 	if err != nil {
 		tb.Fatal(err)
