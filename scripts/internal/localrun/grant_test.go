@@ -19,6 +19,8 @@ func TestCallsAreTheGrants(t *testing.T) {
 	w := p.world
 	w.everyKind()
 	p.everyPayment()
+	p.everyOldRecord()
+	w.everyDueMessage()
 	slot, owner := w.slot(1, shortHold), w.owner()
 	hold := w.mustHold(owner, slot, 1)
 	w.ask(w.owner(), slot, 1).wantProblem(http.StatusConflict, "insufficient_stock")

@@ -18,6 +18,7 @@ const shortHold = `,"policy":{"hold_seconds":1}`
 // the release time is refused and nobody else gets the unit; one sweep gives it back.
 func TestCaseB5_OverBeforeTheSweep(t *testing.T) {
 	w := newWorld(t)
+	w.withoutDueQueue()
 	slot := w.slot(1, shortHold)
 	hold := w.mustHold(w.owner(), slot, 1)
 	w.untilOver(hold)
@@ -36,6 +37,7 @@ func TestCaseB5_OverBeforeTheSweep(t *testing.T) {
 func TestCaseC3_CancelMeetsSweeps(t *testing.T) {
 	const holds, sweeps = 30, 2
 	w := newWorld(t)
+	w.withoutDueQueue()
 	owner := w.owner()
 	slots, ids := make([]string, holds), make([]string, holds)
 	for i := range holds {
