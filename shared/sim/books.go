@@ -24,6 +24,13 @@ type books struct {
 	writers  map[string]bool // the tasks that have written to the table
 
 	reservations map[ledger.ReservationID]*reservationBook
+	// archived is what the events of archived subjects have moved, and purged are the archived
+	// subjects that have left the table.
+	archived map[stockKey]ledger.Counters
+	purged   map[ledger.ArchiveSubject]bool
+	// parked counts how often a hold was parked, and prompt the holds that had to end at once
+	// and did.
+	parked, prompt int
 	// captured are the captures that we asked the bank for and it made.
 	captured map[ledger.ReservationID]int
 	begun    map[string]begun // attempts by the owner and key that began them
@@ -38,6 +45,7 @@ func newBooks(w *world) *books {
 		events: map[ledger.EventID]*eventBook{}, steps: map[string]*eventBook{}, stock: map[stockKey]ledger.Stock{},
 		promised: map[stockKey]ledger.Counters{}, effects: map[string]ledger.HoldID{},
 		payments: map[ledger.PaymentReference]ledger.HoldID{}, writers: map[string]bool{},
+		archived: map[stockKey]ledger.Counters{}, purged: map[ledger.ArchiveSubject]bool{},
 		reservations: map[ledger.ReservationID]*reservationBook{}, captured: map[ledger.ReservationID]int{}, begun: map[string]begun{},
 	}
 }
@@ -50,11 +58,9 @@ func (b *books) write(c commit, by *request) {
 		b.world.violated("P5", "%s wrote what cannot be read: %v", c.by, err)
 		return
 	}
-	if len(before.Holds)+len(before.Slots)+len(before.Stock)+len(before.Reservations) > len(after.Holds)+len(after.Slots)+len(after.Stock)+len(after.Reservations) {
-		b.world.violated("P5", "%s deleted a hold, a slot, stock or a reservation", c.by)
-	}
+	b.checkDeleted(c)
 	b.checkListed(c)
-	created := b.writeEvents(c, before.Events, after.Events)
+	created := b.writeEvents(c, slices.Concat(before.Events, before.ArchivedEvents), slices.Concat(after.Events, after.ArchivedEvents))
 	for _, slot := range after.Slots {
 		b.writeSlot(c, slot, created, by)
 	}

@@ -5,17 +5,29 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"holdfast/shared/dynamo"
 	"holdfast/shared/ledger"
+	"holdfast/shared/sim/table"
 )
 
 type eventBook struct {
 	event     ledger.Event
 	delivered int
+	firstAt   time.Time // of the first delivery
 	marked    bool
 	// givenUp says that the stream has dropped it: the table alone still has it.
 	givenUp bool
+	// purged says that it was archived and has left the table.
+	purged bool
+}
+
+// deletes reports whether the commit takes the event out of the table.
+func (c commit) deletes(e ledger.Event) bool {
+	return slices.ContainsFunc(c.mutations, func(m table.Mutation) bool {
+		return m.New == nil && textOf(m.Old, eventIDAttribute) == string(e.ID)
+	})
 }
 
 // writeEvents checks that an event is written once, and afterwards only marked. It
@@ -31,7 +43,9 @@ func (b *books) writeEvents(c commit, before, after []ledger.Event) []ledger.Eve
 			b.world.trace.add("COMMIT by %s: %s", c.by, describe(e))
 			continue
 		}
-		if !slices.ContainsFunc(before, func(old ledger.Event) bool { return old.ID == e.ID }) || !reflect.DeepEqual(known.event, e) {
+		restored := known.purged
+		known.purged = false
+		if !restored && !slices.ContainsFunc(before, func(old ledger.Event) bool { return old.ID == e.ID }) || !reflect.DeepEqual(known.event, e) {
 			b.world.violated("P5", "%s changed the event %s", c.by, e.ID)
 		}
 		if known.delivered == 0 {
@@ -42,7 +56,7 @@ func (b *books) writeEvents(c commit, before, after []ledger.Event) []ledger.Eve
 	for _, e := range before {
 		if known := b.events[e.ID]; known == nil {
 			b.world.violated("P5", "%s replaced an event that nobody wrote", c.by)
-		} else if !slices.ContainsFunc(after, func(now ledger.Event) bool { return now.ID == e.ID }) {
+		} else if known.purged = c.deletes(e); !known.purged && !slices.ContainsFunc(after, func(now ledger.Event) bool { return now.ID == e.ID }) {
 			b.world.violated("P5", "%s wrote over the event %s", c.by, e.ID)
 		}
 	}
@@ -70,7 +84,9 @@ func (b *books) delivered(d delivered) {
 		b.world.violated("P7", "the bus has the event %s, which was never committed", d.EventID)
 		return
 	}
-	known.delivered++
+	if known.delivered++; known.delivered == 1 {
+		known.firstAt = b.world.kernel.now
+	}
 	e := known.event
 	if before := b.steps[stepName(e, e.Version-1)]; before != nil && before.delivered == 0 && !before.givenUp {
 		b.world.violated("order", "the bus has %s before the event of the version before", describe(e))
@@ -105,7 +121,7 @@ func (b *books) checkListed(c commit) {
 			continue
 		}
 		_, listed := m.New[dynamo.AttributeUnpublishedShard]
-		if isNew := m.Old == nil; listed != isNew {
+		if isNew := m.Old == nil && textOf(m.New, dynamo.AttributeArchivedIn) == ""; listed != isNew {
 			b.world.violated("P7", "%s left %s new: %t, in the list of unpublished events: %t", c.by, m.Key.Partition, isNew, listed)
 		}
 	}

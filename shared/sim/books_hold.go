@@ -53,7 +53,7 @@ func (s *step) writeHold(stored ledger.StoredHold) {
 		s.holds[hold.ID] = book
 	}
 	if hold.Version == book.now.Version {
-		s.writeParked(book, stored)
+		s.writeUnversioned(book, stored)
 		return
 	}
 	book.parkedUntil = time.Time{}
@@ -71,6 +71,7 @@ func (s *step) writeHold(stored ledger.StoredHold) {
 	if hold.Status != ledger.StatusHeld && book.endedAt.IsZero() {
 		book.endedAt, book.endedBy = w.kernel.now, s.by
 	}
+	s.checkPrompt(book, hold)
 	s.holdSteps(book.now, hold)
 	s.promise(book.now, -1)
 	s.promise(hold, 1)

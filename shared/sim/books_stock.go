@@ -33,6 +33,9 @@ func (b *books) writeStock(c commit, after []ledger.Stock, created []ledger.Even
 		if tells := told[key]; change != tells {
 			w.violated("P5", "%s changed %s/%d by %+v, and its events tell %+v", c.by, s.Slot, s.Shard, change, tells)
 		}
+		if want := b.archived[key]; s.Archived.Available != want.Available || s.Archived.Held != want.Held || s.Archived.Confirmed != want.Confirmed {
+			w.violated("archive", "%s left %s/%d with %+v of what is archived, and its events have moved %+v", c.by, s.Slot, s.Shard, s.Archived, want)
+		}
 		delete(told, key)
 		b.stock[key] = s
 	}

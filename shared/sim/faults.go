@@ -54,6 +54,10 @@ type Faults struct {
 	QueueLostRequest int           // never gets them, and the caller gets no answer
 	DueLost          int           // the due queue loses a message that it has taken
 	DueQueueOff      bool          // the due queue takes no message, to the end of the history
+	// Of the archive's bucket.
+	ObjectLostRequest int // a call never arrives, and the caller gets no answer
+	ObjectAnswerLost  int // a call is carried out, and the caller gets no answer
+	ObjectConflict    int // a write meets another one of the same name
 	// Of the clients.
 	ClientRepeats int // a client sends its request again although it was answered
 }
@@ -104,6 +108,9 @@ var faultNames = []faultKind{
 	{"queue-lost-request", func(f *Faults) { f.QueueLostRequest = 0 }},
 	{"due-lost", func(f *Faults) { f.DueLost = 0 }},
 	{"due-queue-off", func(f *Faults) { f.DueQueueOff = false }},
+	{"object-lost-request", func(f *Faults) { f.ObjectLostRequest = 0 }},
+	{"object-answer-lost", func(f *Faults) { f.ObjectAnswerLost = 0 }},
+	{"object-conflict", func(f *Faults) { f.ObjectConflict = 0 }},
 	{"client-repeats", func(f *Faults) { f.ClientRepeats = 0 }},
 }
 
@@ -133,7 +140,7 @@ func drawFaults(d *dice) Faults {
 	}
 	return Faults{
 		Throttled: rate(8, 60), LostRequest: rate(12, 80), LostAnswer: rate(8, 50), Slow: rate(20, 100),
-		IndexLagMax: lag(5 * time.Second), Purge: rate(1, 3), Poison: rate(2, 8),
+		IndexLagMax: lag(5 * time.Second), Purge: rate(1, 3), Poison: rate(1, 3),
 		Crash: rate(25, 150), ClockSkewMax: lag(2 * time.Second), ClockJump: rate(6, 20),
 		StreamLagMax: lag(20 * time.Second), StreamDoubled: rate(4, 20), RelayOutageMax: lag(2 * time.Minute), StreamKeepsFor: keeps(),
 		EntryRefused: rate(6, 40), BusAnswerLost: rate(6, 40), BusDown: rate(4, 30), EventDoubled: rate(4, 20),
@@ -144,7 +151,17 @@ func drawFaults(d *dice) Faults {
 		QueueLateMax: lag(10 * time.Second), QueueDoubled: rate(4, 20), QueueRefused: rate(6, 40),
 		QueueAnswerLost: rate(6, 40), QueueLostRequest: rate(6, 40),
 		DueLost: rate(3, 10), DueQueueOff: d.chance(5),
+		ObjectLostRequest: rate(6, 30), ObjectAnswerLost: rate(6, 30), ObjectConflict: rate(4, 20),
 		ClientRepeats: rate(5, 20),
+	}
+}
+
+// ofArchive are the faults that the archive meets, when all else is at rest.
+func (f Faults) ofArchive() Faults {
+	return Faults{
+		Throttled: f.Throttled, LostRequest: f.LostRequest, LostAnswer: f.LostAnswer, Slow: f.Slow, IndexLagMax: f.IndexLagMax,
+		Crash: f.Crash, ClockSkewMax: f.ClockSkewMax, ClockJump: f.ClockJump,
+		ObjectLostRequest: f.ObjectLostRequest, ObjectAnswerLost: f.ObjectAnswerLost, ObjectConflict: f.ObjectConflict,
 	}
 }
 

@@ -36,6 +36,10 @@ type Result struct {
 	Requests   int // planned requests that were sent
 	Tries      int
 	Holds      int
+	Parked     int                              // how often a hold was parked
+	GivenUp    int                              // events that the stream gave up
+	Prompt     int                              // holds that had to end by their due message, and did
+	Archived   int                              // holds and reservations
 	Ends       map[ledger.ReservationStatus]int // reservations by the status in which they ended
 	Undecided  int                              // slots whose history porcupine could not decide in its time
 	Faults     string
@@ -69,6 +73,10 @@ func Run(seed uint64, o Options) Result {
 	w.lastTries()
 	w.lastLooks()
 	w.close()
+	if load.archived {
+		w.archive(faults)
+		w.close()
+	}
 	if load.late {
 		end = historyStart.Add(lateRepeatAfter + 2*time.Minute + settleFor)
 		w.startTicks(historyStart.Add(lateRepeatAfter), end)
@@ -83,6 +91,9 @@ func Run(seed uint64, o Options) Result {
 		w.kernel.run(end)
 		w.close()
 	}
+	if load.archived {
+		w.purgeAndRestore()
+	}
 	r.Undecided = w.linearize()
 	if o.suspect != nil && o.suspect(w.sent()) {
 		w.violated("suspect", "the test wanted a violation")
@@ -92,6 +103,7 @@ func Run(seed uint64, o Options) Result {
 	for _, book := range w.books.reservations {
 		r.Ends[book.now.Status]++
 	}
+	r.Parked, r.GivenUp, r.Prompt, r.Archived = w.books.seen()
 	for _, sent := range w.requests {
 		r.Tries += len(sent.tries)
 	}
@@ -189,11 +201,9 @@ func (w *world) close() {
 	for _, v := range report.Violations {
 		w.violated(v.Promise, "the audit found: %s", v)
 	}
-	if report.Reservations != len(w.books.reservations) {
-		w.violated("P5", "the table has %d reservations, and %d were committed", report.Reservations, len(w.books.reservations))
-	}
-	if report.Holds != len(w.books.holds) || report.Events != len(w.books.events) {
-		w.violated("P5", "the table has %d holds and %d events, and %d and %d were committed", report.Holds, report.Events, len(w.books.holds), len(w.books.events))
+	if want := w.books.count(); report.Slots != want.Slots || report.Holds != want.Holds || report.Reservations != want.Reservations ||
+		report.Events != want.Events || report.Archived != want.Archived {
+		w.violated("P5", "the audit counted %+v, and it is %+v", report, want)
 	}
 	for _, r := range w.requests {
 		for _, t := range r.tries {

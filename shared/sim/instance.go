@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"holdfast/shared/archive"
 	"holdfast/shared/dynamo"
 	"holdfast/shared/expiry"
 	"holdfast/shared/httpapi"
@@ -47,6 +48,7 @@ type instance struct {
 	inbox      *webhook.Inbox
 	saga       *saga.Handler
 	reconciler *reconcile.Handler
+	archiver   *archive.Handler
 }
 
 func (w *world) newInstance(name string, function topology.FunctionName) *instance {
@@ -85,6 +87,8 @@ func (i *instance) start() {
 		i.outbox, err = i.newRelay(store)
 	case topology.FunctionReconcile:
 		i.reconciler, err = i.newReconciler(store)
+	case topology.FunctionArchive:
+		i.archiver, err = i.newArchiver(store)
 	case topology.FunctionWebhook:
 		i.inbox, err = webhook.NewInbox(webhook.Ports{
 			Verify: readNotice, Queue: &sender{w, i}, Metrics: noMetrics{}, Clock: i.clock, Logger: noLogger,

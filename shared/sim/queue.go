@@ -202,29 +202,10 @@ type sender struct {
 	instance *instance
 }
 
-// call sends once, and returns what the caller sees.
-func (s *sender) call(take func(d *dice)) error {
-	w, t := s.world, s.world.kernel.running
-	t.exitIfKilled()
-	if t.dice.chance(w.faults.Crash) {
-		if t.dice.chance(2) {
-			take(t.dice)
-		}
-		s.instance.crash()
-		t.exitIfKilled()
-	}
-	t.wait(t.dice.between(callForMin, callForMax))
-	if t.dice.chance(w.faults.QueueLostRequest) {
-		t.wait(clientGivesUpAfter)
-		return errNoAnswer
-	}
-	take(t.dice)
-	t.wait(t.dice.between(callForMin, callForMax))
-	if t.dice.chance(w.faults.QueueAnswerLost) {
-		t.wait(clientGivesUpAfter)
-		return errNoAnswer
-	}
-	return nil
+// send sends once, and returns what the caller sees.
+func (s *sender) send(take func(d *dice)) error {
+	f := s.world.faults
+	return s.instance.call(f.QueueLostRequest, f.QueueAnswerLost, take)
 }
 
 // offer is one message that is offered to the queue of an address.
@@ -251,7 +232,7 @@ func (s *sender) take(d *dice, o offer) (*string, error) {
 // SendMessage takes one message.
 func (s *sender) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...func(*sqs.Options)) (*sqs.SendMessageOutput, error) {
 	out, refused := &sqs.SendMessageOutput{}, error(nil)
-	err := s.call(func(d *dice) { out.MessageId, refused = s.take(d, offer{in.QueueUrl, in.MessageBody, in.DelaySeconds}) })
+	err := s.send(func(d *dice) { out.MessageId, refused = s.take(d, offer{in.QueueUrl, in.MessageBody, in.DelaySeconds}) })
 	if err = errors.Join(err, refused); err != nil {
 		return nil, fmt.Errorf("SendMessage: %w", err)
 	}
@@ -261,7 +242,7 @@ func (s *sender) SendMessage(_ context.Context, in *sqs.SendMessageInput, _ ...f
 // SendMessageBatch takes the entries that it does not refuse.
 func (s *sender) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
 	out := &sqs.SendMessageBatchOutput{}
-	err := s.call(func(d *dice) {
+	err := s.send(func(d *dice) {
 		for _, entry := range in.Entries {
 			id, refused := s.take(d, offer{in.QueueUrl, entry.MessageBody, entry.DelaySeconds})
 			if refused != nil {

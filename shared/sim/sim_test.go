@@ -56,6 +56,11 @@ func TestHistoriesKeepThePromises(t *testing.T) {
 	if report.Holds < 5*report.Histories || report.Requests < 30*report.Histories {
 		t.Errorf("%s: the histories are too quiet to prove anything", report)
 	}
+	for what, n := range map[string]int{"parked": report.Parked, "given up": report.GivenUp, "prompt": report.Prompt, "archived": report.Archived} {
+		if n < report.Histories/8 {
+			t.Errorf("%s: too few are %s to prove anything", report, what)
+		}
+	}
 	for _, status := range []ledger.ReservationStatus{ledger.ReservationCompleted, ledger.ReservationCanceled, ledger.ReservationRefunded, ledger.ReservationReview} {
 		if report.Ends[status] < report.Histories/20 {
 			t.Errorf("%s: too few reservations end as %s to prove anything", report, status)

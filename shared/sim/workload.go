@@ -124,10 +124,11 @@ type slotPlan struct {
 
 // workload is everything that the clients of a history mean to do.
 type workload struct {
-	slots []slotPlan
-	plans []plan
-	late  bool  // clients come back after days
-	begun *plan // the payment that was planned last, and that nobody has paid yet
+	slots    []slotPlan
+	plans    []plan
+	late     bool  // clients come back after days
+	archived bool  // the archive takes what has ended
+	begun    *plan // the payment that was planned last, and that nobody has paid yet
 }
 
 // drawWorkload plans a history: few units, few owners, and many who want the same.
@@ -148,6 +149,7 @@ func drawWorkload(d *dice) workload {
 	for number := range PlansOfOneHistory {
 		w.plans = append(w.plans, w.draw(d, number, owners))
 	}
+	w.archived = d.chance(4)
 	return w
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"holdfast/shared/archive/archivetest"
 	"holdfast/shared/commands"
 	"holdfast/shared/dynamo"
 	"holdfast/shared/expiry"
@@ -53,6 +54,8 @@ type world struct {
 	outbox     *instance
 	webhook    *instance
 	reconciler *instance
+	archivers  []*instance // none before the archive begins
+	bucket     *archivetest.Bucket
 	sagas      []*instance
 	queues     map[string]*queue // by their address
 	bank       *bank
@@ -126,12 +129,13 @@ func newWorld(seed uint64, faults Faults, contract *httpapi.Contract, keepTrace 
 	w.outbox = w.newInstance("outbox", topology.FunctionOutbox)
 	w.webhook = w.newInstance("webhook", topology.FunctionWebhook)
 	w.reconciler = w.newInstance("reconcile", topology.FunctionReconcile)
+	w.bucket = archivetest.NewBucket(bucketName)
 	return w
 }
 
 // instances are all processes, in a fixed order.
 func (w *world) instances() []*instance {
-	return slices.Concat(w.sweepers, []*instance{w.outbox, w.webhook, w.reconciler}, w.apis, w.sagas)
+	return slices.Concat(w.sweepers, []*instance{w.outbox, w.webhook, w.reconciler}, w.apis, w.sagas, w.archivers)
 }
 
 // committed takes every change of the table to the books and to the stream.
