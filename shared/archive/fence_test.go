@@ -7,6 +7,7 @@ import (
 
 	"holdfast/shared/archive"
 	"holdfast/shared/dynamo"
+	"holdfast/shared/lease"
 	"holdfast/shared/ledger"
 )
 
@@ -67,13 +68,7 @@ func TestALateSealIsRefused(t *testing.T) {
 	w := newWorld(t, 100)
 	hold, id := w.captured()
 	w.complete(id)
-	neighbour := w.hold()
-	for ledger.DueShard(neighbour) != ledger.DueShard(hold) {
-		neighbour = w.hold()
-	}
-	_, err := w.commands.CancelHold(t.Context(), owner(), neighbour, rendered)
-	w.check(err)
-	w.publish(ledger.ArchiveSubject{Hold: neighbour})
+	neighbour := w.neighbour(hold)
 	w.clock.Advance(holdsAfter)
 	other := w.beside()
 	marked, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -110,4 +105,32 @@ func TestALateSealIsRefused(t *testing.T) {
 	}
 	w.archivedOnce(ledger.ArchiveHolds, []ledger.ArchiveSubject{{Hold: hold}, {Hold: neighbour}})
 	w.booksAreRight()
+}
+
+// A worker that needs longer than its lease keeps it while it works.
+func TestALongRunRenewsItsLease(t *testing.T) {
+	w := newWorld(t, 200)
+	hold := w.ended(0)
+	for range 4 {
+		w.neighbour(hold)
+	}
+	w.clock.Advance(holdsAfter)
+	marks := 0
+	w.watched.step = func(call string, done bool) {
+		if call != "TransactWriteItems" || !done {
+			return
+		}
+		marks++
+		w.clock.Advance(archive.LeaseFor * 2 / 3)
+		now := w.clock.Now()
+		if marks == 3 {
+			_, ours, err := w.beside().store.TakeLease(t.Context(), lease.KindArchive, ledger.DueShard(hold), "another", now, now)
+			if err != nil || ours {
+				t.Errorf("another worker gets the lease of one that works: %t, %v", ours, err)
+			}
+		}
+	}
+	if report := w.mustRun(); report != (archive.Report{Archived: 5}) {
+		t.Errorf("the run reports %+v", report)
+	}
 }

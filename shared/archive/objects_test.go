@@ -106,6 +106,9 @@ func TestNothingIsMarkedThatDoesNotReadBack(t *testing.T) {
 		}
 		for range 2 { // the second run finds the object as it is
 			report, err := w.run()
+			if tooLarge := name == "too large"; errors.Is(err, archive.ErrTooLarge) != tooLarge {
+				t.Errorf("%s: %v", name, err)
+			}
 			if err == nil || report.Failed != 1 || report.Archived != 0 {
 				t.Errorf("%s: the run reports %+v, %v", name, report, err)
 			}

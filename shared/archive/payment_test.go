@@ -145,12 +145,26 @@ func TestAHoldGoesBeforeItsReservation(t *testing.T) {
 	w.booksAreRight()
 }
 
+// neighbour makes a hold of the same shard and gives it up now.
+func (w *world) neighbour(of ledger.HoldID) ledger.HoldID {
+	w.tb.Helper()
+	id := w.hold()
+	for ledger.DueShard(id) != ledger.DueShard(of) {
+		id = w.hold()
+	}
+	_, err := w.commands.CancelHold(context.Background(), owner(), id, rendered)
+	w.check(err)
+	w.publish(ledger.ArchiveSubject{Hold: id})
+	return id
+}
+
 // A sale that is given back between the plan and the mark is left out of the batch, and is
 // archived later as it is then, in another one.
 func TestWhatChangesOnItsWayIsArchivedLater(t *testing.T) {
-	w := newWorld(t, 10)
+	w := newWorld(t, 200)
 	hold, id := w.captured()
 	w.complete(id)
+	neighbour := ledger.ArchiveSubject{Hold: w.neighbour(hold)}
 	w.clock.Advance(holdsAfter)
 	w.watched.step = func(call string, done bool) {
 		if call == "PutObject" && done {
@@ -161,9 +175,10 @@ func TestWhatChangesOnItsWayIsArchivedLater(t *testing.T) {
 			w.publish(ledger.ArchiveSubject{Hold: hold})
 		}
 	}
-	if report := w.mustRun(); report != (archive.Report{}) {
+	if report := w.mustRun(); report != (archive.Report{Archived: 1}) {
 		t.Errorf("the run reports %+v", report)
 	}
+	w.archivedOnce(ledger.ArchiveHolds, []ledger.ArchiveSubject{neighbour})
 	if h := w.read(hold); h.ArchivedIn != "" || h.Status != ledger.StatusReturned {
 		t.Fatalf("the hold is %s and in batch %q", h.Status, h.ArchivedIn)
 	}
@@ -171,6 +186,6 @@ func TestWhatChangesOnItsWayIsArchivedLater(t *testing.T) {
 	if report := w.mustRun(); report != (archive.Report{Archived: 1}) {
 		t.Errorf("a retention later the run reports %+v", report)
 	}
-	w.archivedOnce(ledger.ArchiveHolds, []ledger.ArchiveSubject{{Hold: hold}})
+	w.archivedOnce(ledger.ArchiveHolds, []ledger.ArchiveSubject{{Hold: hold}, neighbour})
 	w.booksAreRight()
 }

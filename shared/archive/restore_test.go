@@ -102,6 +102,9 @@ func TestVerifyFindsEachDamage(t *testing.T) {
 		"a bit of the data has turned": func(b *archivetest.Bucket, batch archive.Batch) {
 			b.Tamper(batch.DataKey(), func(body []byte) []byte { body[len(body)/2] ^= 1; return body })
 		},
+		"a bit has turned that no reader of gzip looks at": func(b *archivetest.Bucket, batch archive.Batch) {
+			b.Tamper(batch.DataKey(), func(body []byte) []byte { body[4] ^= 1; return body })
+		},
 		"the data is cut": func(b *archivetest.Bucket, batch archive.Batch) {
 			b.Tamper(batch.DataKey(), func(body []byte) []byte { return body[:len(body)-1] })
 		},
