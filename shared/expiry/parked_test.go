@@ -307,8 +307,38 @@ func TestAParkedHoldOfWhichNothingIsKnownIsTriedAllTheSame(t *testing.T) {
 	if !errors.Is(err, unreadable) {
 		t.Errorf("the tick says %v", err)
 	}
-	mustReport(t, got, map[string]float64{"expiry_heartbeat": 0, "expiry_released": 1, "expiry_parked": 1})
+	mustReport(t, got, map[string]float64{
+		"expiry_heartbeat": 0, "expiry_released": 1, "expiry_parked": 1, "expiry_release_delay_seconds_p95": 0,
+	})
 	f.mustBeExpired()
+}
+
+// lateParking lists what is not parked any more, as an index that is late does.
+type lateParking struct {
+	expiry.Parking
+	listed ledger.DueHold
+}
+
+func (p lateParking) Parked(_ context.Context, shard int, _ ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+	if shard != ledger.DueShard(p.listed.ID) {
+		return nil, "", nil
+	}
+	return []ledger.DueHold{p.listed}, "", nil
+}
+
+// An entry of a hold that is not parked any more is no ghost and no lag, and is not tried.
+func TestALateEntryOfAParkedHoldCountsNothing(t *testing.T) {
+	f := newWorld(t, 1).function()
+	id := f.hold(1)
+	f.clock.Advance(holdFor)
+	f.parking = lateParking{f.world.store, ledger.DueHold{ID: id, TryAt: f.clock.Now()}}
+	if _, err := f.commands.ExpireHold(context.Background(), id, "request_end"); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.Advance(time.Hour)
+	mustReport(t, f.mustTick(), map[string]float64{
+		"expiry_parked": 0, "expiry_ghosts": 0, "expiry_lag_seconds_max": 0, "expiry_already_ended": 0, "expiry_failed": 0,
+	})
 }
 
 // The log tells of the first failures of a run only; the next run tells again.
@@ -317,9 +347,11 @@ func TestLogLinesAboutSingleHoldsAreBounded(t *testing.T) {
 	f.holds(60, 0)
 	f.clock.Advance(holdFor)
 	f.releaser = f.poison(f.ids...)
+	handler := f.handler()
 	for range 2 {
 		f.logs.Reset()
-		f.mustTick()
+		_, err := handler.Handle(context.Background(), json.RawMessage(`{}`))
+		must(t, err)
 		if lines := strings.Count(f.logs.String(), `"hold_id"`); lines != expiry.FailureLinesMax {
 			t.Errorf("%d lines", lines)
 		}
