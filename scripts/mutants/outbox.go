@@ -1,27 +1,33 @@
 package main
 
 const (
-	outboxRelay  = "shared/outbox/relay.go"
-	outboxSend   = "shared/outbox/send.go"
-	outboxRecord = "shared/outbox/record.go"
+	outboxRelay       = "shared/outbox/relay.go"
+	outboxSend        = "shared/outbox/send.go"
+	outboxRecord      = "shared/outbox/record.go"
+	outboxDelivery    = "shared/outbox/delivery.go"
+	outboxDue         = "shared/outbox/due.go"
+	outboxRedrive     = "shared/outbox/redrive.go"
+	dynamoUnpublished = "shared/dynamo/unpublished.go"
 )
 
 func outboxMutants() []mutant {
 	return []mutant{
 		{
 			name: "mark before publishing",
-			edits: []edit{{outboxRelay, "		d.publishWoken(ctx, call, failures)\n		d.mark(ctx, call, failures)\n",
-				"		d.mark(ctx, call, failures)\n		d.publishWoken(ctx, call, failures)\n"}},
+			edits: []edit{
+				{outboxDelivery, "	d.publishWoken(ctx, call, failures)\n	marking", "	marking"},
+				{outboxDelivery, "	d.mark(marking, call, failures)\n", "	d.mark(marking, call, failures)\n	d.publishWoken(ctx, call, failures)\n"},
+			},
 			harm: "an event whose sending fails is never looked for again",
 		},
 		{
 			name:  "mark and publish nothing",
-			edits: []edit{{outboxRelay, "range d.send(ctx, ready) {", "range make([]error, len(ready)) {"}},
+			edits: []edit{{outboxDelivery, "range d.send(ctx, ready) {", "range make([]error, len(ready)) {"}},
 			harm:  "no consumer ever learns of anything",
 		},
 		{
 			name:  "go on behind a failure",
-			edits: []edit{{outboxRelay, "		if failed := d.settle(ctx, call, failures); failed >= 0 {\n			return done + failed\n		}\n", "		d.settle(ctx, call, failures)\n"}},
+			edits: []edit{{outboxDelivery, "		for i, err := range d.deliver(ctx, call) {\n			if err != nil {\n				return done + i\n			}\n		}\n", "		d.deliver(ctx, call)\n"}},
 			harm:  "an event that the bus refuses is skipped for ever",
 		},
 		{
@@ -44,7 +50,7 @@ func outboxMutants() []mutant {
 		},
 		{
 			name:  "every failure is for good",
-			edits: []edit{{outboxRelay, "		case permanent(err):\n			d.setAside", "		case err != nil:\n			d.setAside"}},
+			edits: []edit{{outboxDelivery, "		case permanent(err):\n			failures[i] = d.setAside", "		case err != nil:\n			failures[i] = d.setAside"}},
 			harm:  "an event that the bus refuses for want of capacity is set aside for ever",
 		},
 		{
@@ -55,12 +61,12 @@ func outboxMutants() []mutant {
 		},
 		{
 			name:  "a mark that fails is a mark",
-			edits: []edit{{outboxRelay, "			failures[i] = fmt.Errorf(\"mark as published: %w\", err)\n			continue\n", "			continue\n"}},
+			edits: []edit{{outboxDelivery, "			failures[i] = fmt.Errorf(\"mark as published: %w\", err)\n			continue\n", "			continue\n"}},
 			harm:  "published events stay in the list of those that wait, and are taken for lost",
 		},
 		{
 			name:  "stop at what cannot be read",
-			edits: []edit{{outboxRelay, "			d.setAside(ctx, first, first.err)\n			done++\n			continue\n", "			d.setAside(ctx, first, first.err)\n			return done\n"}},
+			edits: []edit{{outboxDelivery, "				return done\n			}\n			done++\n			continue\n", "				return done\n			}\n			return done\n"}},
 			harm:  "one event that cannot be published keeps all behind it from being published for hours",
 			tests: []string{"./shared/outbox"},
 		},
@@ -73,6 +79,32 @@ func outboxMutants() []mutant {
 			name:  "a new event is not listed as unpublished",
 			edits: []edit{{dynamoEvent, "UnpublishedShard: unpublishedShardKey(ledger.UnpublishedShard(e.ID)),", "UnpublishedShard: unpublishedShardKey(ledger.UnpublishedShard(e.ID))[:0],"}},
 			harm:  "an event that the stream loses is never found again",
+		},
+		{
+			name:  "send no due message",
+			edits: []edit{{outboxDue, "if !waits || r.ports", "if waits || r.ports"}},
+			harm:  "the seats of an abandoned cart come free up to a minute late",
+		},
+		{
+			name:  "redrive what is new",
+			edits: []edit{{outboxRedrive, "entry.OccurredAt.After(r.notAfter) {", "entry.OccurredAt.Before(r.notAfter) {"}},
+			harm:  "what an outage has left behind is never published",
+		},
+		{
+			name:  "redrive the newest version first",
+			edits: []edit{{outboxRedrive, "cmp.Compare(stored[a].Event.Version, stored[b].Event.Version)", "cmp.Compare(stored[b].Event.Version, stored[a].Event.Version)"}},
+			harm:  "after an outage a consumer hears that a hold was cancelled before it hears of the hold",
+		},
+		{
+			name:  "redrive on behind a failure",
+			edits: []edit{{outboxRedrive, "			r.blocked[call[i].item.PartitionKey] = true\n", ""}},
+			harm:  "after an outage a consumer hears that a hold was cancelled before it hears of the hold",
+		},
+		{
+			name:  "quarantine a published event",
+			edits: []edit{{dynamoUnpublished, ".\n			And(expression.AttributeNotExists(expression.Name(attributePublishedAtMs)))).\n		WithUpdate(", ").\n		WithUpdate("}},
+			harm:  "people look for events that every consumer has",
+			tests: []string{"./shared/dynamo"},
 		},
 	}
 }

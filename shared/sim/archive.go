@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"holdfast/shared/archive"
@@ -106,6 +107,7 @@ func (w *world) closeArchive() {
 			}
 		}
 	}
+	w.checkPurging()
 	settled := w.calmSince.Add(-w.retention().Holds)
 	for _, id := range sortedKeys(w.books.holds) {
 		book := w.books.holds[id]
@@ -120,6 +122,20 @@ func (w *world) closeArchive() {
 		r := w.books.reservations[id].now
 		from, archivable := r.ArchiveFrom()
 		w.checkArchived(in, ledger.ArchiveSubject{Reservation: id}, r.Version, archivable && from.Before(settled))
+	}
+}
+
+// checkPurging checks that of what is archived all items leave the table.
+func (w *world) checkPurging() {
+	for key, item := range w.database.table.Items() {
+		id, isHold := strings.CutPrefix(key.Partition, "HOLD#")
+		subject := ledger.ArchiveSubject{Hold: ledger.HoldID(id)}
+		if !isHold {
+			subject = ledger.ArchiveSubject{Reservation: ledger.ReservationID(strings.TrimPrefix(key.Partition, "RES#"))}
+		}
+		if in := w.archivedIn(subject); in != "" && (textOf(item, dynamo.AttributeArchivedIn) != string(in) || numberOf(item, dynamo.AttributeTimeToLive) == 0) {
+			w.violated("archive", "%v lies in batch %s, and would stay in the table", key, in)
+		}
 	}
 }
 

@@ -88,7 +88,7 @@ func (b *books) delivered(d delivered) {
 		known.firstAt = b.world.kernel.now
 	}
 	e := known.event
-	if before := b.steps[stepName(e, e.Version-1)]; before != nil && before.delivered == 0 && !before.givenUp {
+	if before := b.steps[stepName(e, e.Version-1)]; before != nil && before.delivered == 0 && (!before.givenUp || known.givenUp) {
 		b.world.violated("order", "the bus has %s before the event of the version before", describe(e))
 	}
 	sameHold := (e.Hold == nil) == (d.Hold == nil) && (e.Hold == nil || e.Hold.ID == d.Hold.ID)
@@ -100,7 +100,8 @@ func (b *books) delivered(d delivered) {
 }
 
 // givenUp takes the loss of a record of the stream into the books. What the stream still
-// has may now come to the bus before it: consumers have the version.
+// has may now come to the bus before it: consumers have the version. What it has given up
+// too comes from the table, in order.
 func (b *books) givenUp(id ledger.EventID) {
 	if known := b.events[id]; known != nil {
 		known.givenUp = true

@@ -19,7 +19,9 @@ type holdBook struct {
 	history   []ledger.Hold // what each version was
 	// parkedUntil is when the next try to end it is due, zero unless it is parked.
 	parkedUntil time.Time
-	retaken     ledger.HoldID // the hold that a late payment made in its place
+	// failures is how many were noted of it since its last version.
+	failures int
+	retaken  ledger.HoldID // the hold that a late payment made in its place
 }
 
 // ever reports whether the hold was so at any moment between two times.
@@ -56,7 +58,7 @@ func (s *step) writeHold(stored ledger.StoredHold) {
 		s.writeUnversioned(book, stored)
 		return
 	}
-	book.parkedUntil = time.Time{}
+	book.parkedUntil, book.failures = time.Time{}, 0
 	if hold.Version != book.now.Version+1 {
 		s.violated("P3", "took %s from version %d to %d", hold.ID, book.now.Version, hold.Version)
 	}

@@ -18,6 +18,8 @@ const (
 	// parkedForMax is the published bound of the time between two tries to end a parked
 	// hold.
 	parkedForMax = 15 * time.Minute
+	// parkedAfter is how many failures park a hold.
+	parkedAfter = 3
 )
 
 // writeParked checks a note about a hold that could not be ended: it changes nothing of
@@ -33,9 +35,13 @@ func (s *step) writeParked(book *holdBook, stored ledger.StoredHold) {
 	}
 	shard, tryAt := s.listed(hold.ID)
 	book.parkedUntil = time.Time{}
+	book.failures++
 	if strings.HasPrefix(shard, parkedShardPrefix) {
 		book.parkedUntil = tryAt
 		s.parked++
+		if book.failures < parkedAfter {
+			s.violated("liveness", "parked %s after %d failures", hold.ID, book.failures)
+		}
 		w.trace.add("%s parks %s until %s", s.commit.by, hold.ID, tryAt.Sub(historyStart))
 	}
 	if latest := w.kernel.now.Add(parkedForMax + clockJumpMax); book.parkedUntil.After(latest) {
