@@ -10,12 +10,12 @@ const (
 func archiveMutants() []mutant {
 	return []mutant{
 		{
-			name:  "archive a hold that is still dealt with",
+			name: "archive a hold that is still dealt with",
 			edits: []edit{
 				{ledgerArchive, `case r != nil && (!r.AtRest() || r.ArchivedIn != ""):`, `case r != nil && r.ArchivedIn != "":`},
 				{ledgerArchive, "if len(c.Archives) == 0 || !r.AtRest() || r", "if len(c.Archives) == 0 || r"},
 			},
-			harm:  "a sale can't be refunded any more, because its hold has left the table",
+			harm: "a sale can't be refunded any more, because its hold has left the table",
 		},
 		{
 			name:  "archived units are not counted",
