@@ -314,7 +314,7 @@ func TestAnUnreadableHoldIsParked(t *testing.T) {
 			t.Errorf("after tick %d: sent %+v", i+1, q.sent)
 		}
 	}
-	told := fmt.Sprintf(`{"hold_id":%q,"due_at":%q,"failures":3,"code":"internal"}`, bad, dueAt.Format(time.RFC3339Nano))
+	told := fmt.Sprintf(`{"hold_id":%q,"due_at":%q,"failures":3,"code":"internal"}`, bad, dueAt.Format("2006-01-02T15:04:05.000Z"))
 	if len(q.sent) != 1 || q.sent[0] != (sentMessage{QueueURL: failedQueueURL, Body: told}) {
 		t.Errorf("sent %+v, want %s", q.sent, told)
 	}

@@ -116,7 +116,7 @@ func (e *Ender) count(ctx context.Context, entry ledger.DueHold, code ledger.Cod
 	}
 	var unsent error
 	if failures == FailuresMax {
-		if unsent = e.tell(ctx, parkedMessage{entry.ID, entry.DueAt, failures, code}); unsent != nil {
+		if unsent = e.tell(ctx, parkedMessage{entry.ID, entry.DueAt.UTC().Format(timeLayout), failures, code}); unsent != nil {
 			failures--
 		}
 	}
@@ -139,8 +139,8 @@ func (e *Ender) tell(ctx context.Context, message parkedMessage) error {
 // isStrain reports whether the failure is the database's, or the lack of time, and says
 // nothing about the hold.
 func isStrain(err error) bool {
-	switch ledger.CodeOf(err) {
-	case ledger.CodeUnavailable, ledger.CodeOutcomeUnknown, ledger.CodeBusy:
+	code := ledger.CodeOf(err)
+	if code == ledger.CodeUnavailable || code == ledger.CodeOutcomeUnknown || code == ledger.CodeBusy {
 		return true
 	}
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)

@@ -89,10 +89,13 @@ func isSweepCall(body string) bool {
 // whose hold it is, the ledger knows.
 type parkedMessage struct {
 	Hold     ledger.HoldID `json:"hold_id"`
-	DueAt    time.Time     `json:"due_at"`
+	DueAt    string        `json:"due_at"` // in timeLayout
 	Failures int           `json:"failures"`
 	Code     ledger.Code   `json:"code"`
 }
+
+// timeLayout writes every time in the same number of characters.
+const timeLayout = "2006-01-02T15:04:05.000Z"
 
 // encode returns the body of the message.
 func (m parkedMessage) encode() (string, error) {

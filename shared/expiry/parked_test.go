@@ -56,7 +56,7 @@ func TestThreeFailuresParkAHold(t *testing.T) {
 	}
 	var message map[string]any
 	must(t, json.Unmarshal([]byte(f.world.failed.sent[0]), &message))
-	want := map[string]any{"hold_id": string(bad), "due_at": dueAt.Format(time.RFC3339Nano), "failures": 3.0, "code": "internal"}
+	want := map[string]any{"hold_id": string(bad), "due_at": dueAt.Format("2006-01-02T15:04:05.000Z"), "failures": 3.0, "code": "internal"}
 	if fmt.Sprint(message) != fmt.Sprint(want) {
 		t.Errorf("told %v, want %v", message, want)
 	}
@@ -212,7 +212,7 @@ func TestAMessageThatCannotBeSentIsSentAtTheNextFailure(t *testing.T) {
 		f.clock.Set(begin.Add(time.Duration(6+minute) * time.Minute))
 		f.mustTick()
 	}
-	if len(queue.sent) != 1 || !strings.Contains(queue.sent[0], begin.Format(time.RFC3339Nano)) {
+	if len(queue.sent) != 1 || !strings.Contains(queue.sent[0], begin.Format("2006-01-02T15:04:05.000Z")) {
 		t.Errorf("told %v", queue.sent)
 	}
 }

@@ -389,11 +389,12 @@ func (r *run) finish(open []int) {
 }
 
 // guarded turns a panic about one hold into its failure: it would come again in every
-// sweep at the same place, and keep all holds behind it from ending.
+// sweep at the same place, and keep all holds behind it from ending. What was panicked with
+// may hold anything, so only its type and the place are told.
 func guarded[T any](step func() (T, error)) (result T, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+			err = fmt.Errorf("panic of type %T\n%s", cause, debug.Stack())
 		}
 	}()
 	return step()

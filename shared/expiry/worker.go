@@ -116,10 +116,10 @@ func (w *Worker) Work(ctx context.Context, batch events.SQSEvent, request ledger
 	calls := 0
 	for i, m := range batch.Records {
 		report.add(steps[i], delays[i])
-		switch steps[i] {
-		case stepFailed:
+		if steps[i] == stepFailed {
 			response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
-		case stepHelp:
+		}
+		if steps[i] == stepHelp {
 			calls++
 		}
 	}
