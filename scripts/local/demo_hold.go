@@ -222,14 +222,14 @@ func (s *story) leftToExpire(ctx context.Context, flight flights.Flight) error {
 		return fmt.Errorf("a confirm after the release time was answered with %d %s", answer.Status, answer.Body)
 	}
 	s.say("the shop confirms too late: %d %s", answer.Status, answer.ProblemCode())
-	err = s.waitUntil(ctx, "the sweep has given the seats back", func() (bool, error) {
+	err = s.waitUntil(ctx, "the seats are given back", func() (bool, error) {
 		numbers, err := s.numbers(ctx, flight)
 		return numbers.Available == numbers.Capacity, err
 	})
 	if err != nil {
 		return err
 	}
-	s.say("the sweep has given all %d seats back", flight.Capacity)
+	s.say("all %d seats are given back", flight.Capacity)
 	late, err := s.buyer("late-buyer")
 	if err != nil {
 		return err
