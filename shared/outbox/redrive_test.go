@@ -332,3 +332,41 @@ func TestRedriveGoesByTheEventAndNotByTheIndex(t *testing.T) {
 		t.Errorf("report %+v, published %v in %d reads", report, w.delivered(), x.reads)
 	}
 }
+
+// Things that fail one by one, however many, are no bus that is down.
+func TestRedriveGoesOnBehindSingleFailures(t *testing.T) {
+	w := newWorld(t)
+	x := newIndex(w)
+	w.bytesMax = entryBytes(t, event("hold_sick_0", 1)) * 3 / 2 // one in a call
+	for n := range 5 {
+		x.put(n, before(2*time.Hour-time.Duration(n)*time.Minute, event(fmt.Sprintf("hold_sick_%d", n), 1)))
+		x.put(n, before(2*time.Hour-time.Duration(n)*time.Minute-time.Second, event(fmt.Sprintf("hold_good_%d", n), 1)))
+	}
+	w.bus.Refuse(func(e types.PutEventsRequestEntry) string {
+		if strings.HasPrefix(e.Resources[0], "hold/hold_sick") {
+			return outboxtest.CodeThrottled
+		}
+		return ""
+	})
+	if report := mustRedrive(context.Background(), t, w, x); report.Futile || report.Republished != 5 || report.Failed != 5 {
+		t.Errorf("report %+v", report)
+	}
+}
+
+// What was read after a wake-up went out may have been written after it, so that it needs
+// one of its own.
+func TestEachChunkWakesAnew(t *testing.T) {
+	w := newWorld(t)
+	x := newIndex(w)
+	for version := range 4 {
+		e := reserved(1, version+1, ledger.EventReservationPaymentNoticed, ledger.ReservationPaymentPending)
+		x.put(1, before(2*time.Hour-time.Duration(version)*30*time.Minute, e))
+	}
+	for n := range 150 { // between the second and the third
+		x.put(2, before(75*time.Minute-time.Duration(n)*time.Millisecond, event(fmt.Sprintf("hold_%03d", n), 1)))
+	}
+	mustRedrive(context.Background(), t, w, x)
+	if got := w.queue.Woken(); !slices.Equal(got, woken(1, 1)) || len(w.delivered()) != 154 {
+		t.Errorf("woken %v, %d events published", got, len(w.delivered()))
+	}
+}
