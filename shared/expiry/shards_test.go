@@ -2,6 +2,7 @@ package expiry_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -32,6 +33,17 @@ func (w *world) overdue(n int) {
 	w.tb.Helper()
 	w.holds(n, time.Millisecond)
 	w.clock.Set(w.clock.Now().Add(holdFor + time.Minute))
+}
+
+// leased counts the shards that somebody has now.
+func (w *world) leased() int {
+	n := 0
+	for shard := range ledger.DueShards {
+		if w.leases.Stored(lease.KindExpiry, shard).Until.After(w.clock.Now()) {
+			n++
+		}
+	}
+	return n
 }
 
 // shardsOf are the shards of these holds, in their order.
@@ -115,23 +127,24 @@ func TestADeadWorkersShardWaitsForItsLease(t *testing.T) {
 // never waits.
 func TestALivingWorkerIsLeftAlone(t *testing.T) {
 	for name, test := range map[string]struct {
+		lease  time.Duration
 		help   bool
 		time   time.Duration
 		renews bool
 		sleeps []time.Duration
 	}{
-		"renewed meanwhile": {renews: true, time: time.Minute, sleeps: []time.Duration{expiry.LeaseFor}},
-		"no time to wait":   {time: expiry.MarginBeforeDeadline + expiry.LeaseFor},
-		"helper":            {help: true, time: time.Minute},
+		"renewed meanwhile": {lease: 5 * time.Second, renews: true, time: time.Minute, sleeps: []time.Duration{5 * time.Second}},
+		"no time to wait":   {lease: expiry.LeaseFor, time: expiry.MarginBeforeDeadline + expiry.LeaseFor},
+		"helper":            {lease: expiry.LeaseFor, help: true, time: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 10)
 			w.overdue(1)
 			shard := ledger.DueShard(w.ids[0])
-			w.leaseOf("other", shard, w.clock.Now().Add(expiry.LeaseFor))
+			w.leaseOf("other", shard, w.clock.Now().Add(test.lease))
 			store := storeFunc{w.store, func(asked int, now time.Time, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
 				if asked == shard && test.renews && len(w.clock.Sleeps()) > 0 {
-					w.leaseOf("other", shard, w.clock.Now().Add(expiry.LeaseFor))
+					w.leaseOf("other", shard, w.clock.Now().Add(test.lease))
 				}
 				return w.store.Due(context.Background(), asked, now, page)
 			}}
@@ -150,35 +163,54 @@ func TestALivingWorkerIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A worker stood still for longer than its lease, and another has taken its shard. It
-// finds out at the renewal, and leaves that shard and no other.
+// Another worker, whose clock is ahead, has taken a shard. This one finds out at the
+// renewal and leaves that shard, and no other. When the other has died, it takes the shard
+// again after the other's lease.
 func TestALostShardIsLeft(t *testing.T) {
-	w := newWorld(t, 200)
-	w.overdue(200)
-	lost, ended := ledger.DueShard(w.ids[len(w.ids)-1]), 0
-	ender := enderFunc(func(ctx context.Context, e ledger.DueHold, request ledger.RequestID) expiry.Ending {
-		if ended++; ended == 1 {
-			w.clock.Advance(expiry.LeaseFor)
-			w.leaseOf("other", lost, w.clock.Now().Add(time.Hour))
-		}
-		if ended > 1 && ledger.DueShard(e.ID) == lost {
-			t.Errorf("hold %s of the lost shard is ended", e.ID)
-		}
-		return w.ender(nil).End(ctx, e, request)
-	})
-	ctx := endsAt{context.Background(), w.clock.Now().Add(time.Hour)}
-	report, err := w.sweepWith(expiry.SweepPorts{Ender: ender}, expiry.SweepSettings{ParallelMax: 1}).Run(ctx, "request_sweep")
-	inLost := 0
-	for _, id := range w.ids {
-		if ledger.DueShard(id) == lost && w.read(id).Status == ledger.StatusHeld {
-			inLost++
-		}
-	}
-	if err != nil || inLost == 0 || report.Released != 200-inLost || report.LeftToOthers != 1 || report.Truncated {
-		t.Errorf("report = %+v, %v; %d holds are left in the lost shard", report, err, inLost)
-	}
-	if held := w.leases.Stored(lease.KindExpiry, lost); held.Worker != "other" || !held.Until.After(w.clock.Now()) {
-		t.Errorf("the other's lease is %+v", held)
+	const holds = 400
+	for name, othersFor := range map[string]time.Duration{"to a living worker": time.Hour, "to a dying worker": 40 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, holds)
+			w.overdue(holds)
+			began := w.clock.Now()
+			lost, ended := ledger.DueShard(w.ids[holds-1]), 0
+			isLost := func() bool { return ended > 1 && w.clock.Now().Before(began.Add(othersFor)) }
+			ender := enderFunc(func(ctx context.Context, e ledger.DueHold, request ledger.RequestID) expiry.Ending {
+				if ended++; ended == 1 {
+					w.clock.Advance(expiry.LeaseFor)
+					w.leaseOf("other", lost, began.Add(othersFor))
+					w.clock.Set(began.Add(expiry.LeaseFor / 2))
+				} else if isLost() && ledger.DueShard(e.ID) == lost {
+					t.Errorf("hold %s of the lost shard is ended", e.ID)
+				}
+				return w.ender(nil).End(ctx, e, request)
+			})
+			store := storeFunc{w.store, func(shard int, now time.Time, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+				if shard == lost && page.After != "" && isLost() {
+					t.Error("a page of the lost shard is read")
+				}
+				return w.store.Due(context.Background(), shard, now, page)
+			}}
+			// The first round is one hold, because the time of a round is over after it.
+			sweep := w.sweepWith(expiry.SweepPorts{Store: store, Ender: ender}, expiry.SweepSettings{PageItems: 5, ParallelMax: 1})
+			report := mustRun(t, sweep)
+			inLost := 0
+			for _, id := range w.ids {
+				if ledger.DueShard(id) == lost && w.read(id).Status == ledger.StatusHeld {
+					inLost++
+				}
+			}
+			wantLeft := 0
+			if othersFor > expiry.SweepForMax {
+				wantLeft = 1
+			}
+			if (inLost > 0) != (wantLeft == 1) || report.Released != holds-inLost || report.LeftToOthers != wantLeft || report.Truncated {
+				t.Errorf("report = %+v; %d holds are left in the lost shard", report, inLost)
+			}
+			if held := w.leases.Stored(lease.KindExpiry, lost); wantLeft == 1 && (held.Worker != "other" || !held.Until.Equal(began.Add(othersFor))) {
+				t.Errorf("the other's lease is %+v", held)
+			}
+		})
 	}
 }
 
@@ -195,6 +227,10 @@ func TestLeasesAreRenewedInTime(t *testing.T) {
 	})
 	if report := mustRun(t, w.sweepWith(expiry.SweepPorts{Ender: ender}, expiry.SweepSettings{})); report.Released != 40 {
 		t.Errorf("report = %+v", report)
+	}
+	// In 40 s half of a lease is over twice.
+	if most := 2 * len(shardsOf(w.ids)); w.leases.Renews() > most {
+		t.Errorf("%d renewals, want %d at the most", w.leases.Renews(), most)
 	}
 }
 
@@ -247,17 +283,13 @@ func TestABacklogIsShared(t *testing.T) {
 		w := newWorld(t, ledger.Units(test.holds))
 		w.overdue(test.holds)
 		var calls []int
+		var first ledger.HoldID
 		at := map[int]bool{}
 		ports := expiry.SweepPorts{
 			Helpers: callFunc(func(n int) error { calls = append(calls, n); return nil }),
 			Ender: enderFunc(func(ctx context.Context, e ledger.DueHold, request ledger.RequestID) expiry.Ending {
-				leased := 0
-				for shard := range ledger.DueShards {
-					if w.leases.Stored(lease.KindExpiry, shard).Until.After(w.clock.Now()) {
-						leased++
-					}
-				}
-				at[leased] = true
+				at[w.leased()] = true
+				first = cmp.Or(first, e.ID)
 				return w.ender(nil).End(ctx, e, request)
 			}),
 		}
@@ -274,6 +306,9 @@ func TestABacklogIsShared(t *testing.T) {
 		}
 		if wantCalls := min(1, test.called); len(calls) != wantCalls || wantCalls == 1 && calls[0] != test.called {
 			t.Errorf("%+v: called %v", test, calls)
+		}
+		if first != w.ids[0] {
+			t.Errorf("%+v: it begins with %s, and %s is overdue longest", test, first, w.ids[0])
 		}
 		w.mustBeExpired()
 	}
@@ -297,7 +332,15 @@ func TestASweepWithoutHelpWorksAlone(t *testing.T) {
 	}
 	w.ids = nil
 	w.overdue(300)
-	ports = expiry.SweepPorts{Helpers: callFunc(func(int) error { t.Error("a helper calls"); return nil })}
+	ports = expiry.SweepPorts{
+		Helpers: callFunc(func(int) error { t.Error("a helper calls"); return nil }),
+		Ender: enderFunc(func(ctx context.Context, e ledger.DueHold, request ledger.RequestID) expiry.Ending {
+			if w.leased() > ledger.DueShards/2 {
+				t.Errorf("a helper has %d shards at once", w.leased())
+			}
+			return w.ender(nil).End(ctx, e, request)
+		}),
+	}
 	report, err := w.sweepWith(ports, expiry.SweepSettings{}).Help(context.Background(), "request_helper")
 	if err != nil || report.Released != 300 {
 		t.Errorf("helper: %+v, %v", report, err)

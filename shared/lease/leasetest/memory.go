@@ -15,6 +15,7 @@ type Memory struct {
 	leases map[place]lease.Lease
 	broken error
 	takes  int
+	renews int
 }
 
 type place struct {
@@ -39,6 +40,13 @@ func (m *Memory) Takes() int {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	return m.takes
+}
+
+// Renews is how often RenewLease was called.
+func (m *Memory) Renews() int {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.renews
 }
 
 // Stored is the lease of a shard as it stands, which is zero if it was never taken.
@@ -84,6 +92,7 @@ func (m *Memory) RenewLease(ctx context.Context, held lease.Lease, until time.Ti
 		return held, false, err
 	}
 	defer m.mutex.Unlock()
+	m.renews++
 	stored := m.leases[place{held.Kind, held.Shard}]
 	if stored.Worker != held.Worker || stored.Fence != held.Fence {
 		return held, false, nil
