@@ -56,9 +56,9 @@ func expiryMutants() []mutant {
 			tests: []string{"./shared/expiry"},
 		},
 		{
-			name:  "a due message goes round for ever",
-			edits: []edit{{expiryWorker, "message.Delay(w.ports.Clock.Now()); wait > 0 {", "message.Delay(w.ports.Clock.Now()); wait >= 0 {"}},
-			harm:  "the seats of an abandoned cart come free up to a minute late, and the queue fills",
+			name:  "a due message ends nothing",
+			edits: []edit{{expiryWorker, "ending := w.ports.Ender.End(ctx, ledger.DueHold{ID: message.Hold, DueAt: message.DueAt}, request)", "ending := Ending{Outcome: OutcomeEnded}"}},
+			harm:  "the seats of an abandoned cart come free up to a minute late",
 		},
 		{
 			name:  "a message before its time is forgotten",

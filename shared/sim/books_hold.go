@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdfast/shared/ledger"
+	"holdfast/shared/skew"
 )
 
 // holdBook is one hold through time.
@@ -138,6 +139,9 @@ func (s *step) checkConfirmed(before, after ledger.Hold, e ledger.Event) {
 func (s *step) checkReleased(before, after ledger.Hold, e ledger.Event) {
 	if after.Status == ledger.StatusExpired && e.OccurredAt.Before(before.ReleaseAt) {
 		s.violated("P4", "expired %s at %s, before it was over at %s", after.ID, e.OccurredAt, before.ReleaseAt)
+	}
+	if early := before.ReleaseAt.Sub(s.world.kernel.now); after.Status == ledger.StatusExpired && early > skew.UnreliableOver {
+		s.violated("clock", "expired %s %s before its time, by a clock that must not be used", after.ID, early)
 	}
 	retaken := slices.ContainsFunc(s.after.Holds, func(h ledger.StoredHold) bool { return h.Hold.Reacquires == after.ID })
 	if before.AttemptOpen == 0 || retaken || s.world.bank.closed(before.Reservation, before.AttemptOpen) {

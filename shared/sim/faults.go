@@ -21,6 +21,7 @@ type Faults struct {
 	Crash        int           // the function's process ends in the middle of a call
 	ClockSkewMax time.Duration // how wrong the clock of an instance may be
 	ClockJump    int           // one instance in n starts with a clock that is wrong by more
+	ClockWild    int           // one expiry instance in n starts with a clock that must not be used
 	// Of the stream and the bus.
 	StreamLagMax   time.Duration // how late a batch may come
 	StreamDoubled  int           // a batch comes again although it was handled
@@ -80,6 +81,7 @@ var faultNames = []faultKind{
 	{"crash", func(f *Faults) { f.Crash = 0 }},
 	{"clock-skew", func(f *Faults) { f.ClockSkewMax = 0 }},
 	{"clock-jump", func(f *Faults) { f.ClockJump = 0 }},
+	{"clock-wild", func(f *Faults) { f.ClockWild = 0 }},
 	{"stream-lag", func(f *Faults) { f.StreamLagMax = 0 }},
 	{"stream-doubled", func(f *Faults) { f.StreamDoubled = 0 }},
 	{"relay-outage", func(f *Faults) { f.RelayOutageMax = 0 }},
@@ -141,7 +143,7 @@ func drawFaults(d *dice) Faults {
 	return Faults{
 		Throttled: rate(8, 60), LostRequest: rate(12, 80), LostAnswer: rate(8, 50), Slow: rate(20, 100),
 		IndexLagMax: lag(5 * time.Second), Purge: rate(1, 3), Poison: rate(1, 3),
-		Crash: rate(25, 150), ClockSkewMax: lag(2 * time.Second), ClockJump: rate(6, 20),
+		Crash: rate(25, 150), ClockSkewMax: lag(2 * time.Second), ClockJump: rate(6, 20), ClockWild: rate(2, 6),
 		StreamLagMax: lag(20 * time.Second), StreamDoubled: rate(4, 20), RelayOutageMax: lag(2 * time.Minute), StreamKeepsFor: keeps(),
 		EntryRefused: rate(6, 40), BusAnswerLost: rate(6, 40), BusDown: rate(4, 30), EventDoubled: rate(4, 20),
 		TickLateMax: lag(30 * time.Second), TickSkipped: rate(3, 10), TickDoubled: rate(3, 10), SweepOffMax: lag(3 * time.Minute),

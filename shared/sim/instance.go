@@ -23,9 +23,12 @@ import (
 const (
 	// clockJumpMax is how wrong a clock may be that is wrong by more than skew.
 	clockJumpMax = 25 * time.Second
-	tableName    = "sim"
-	busName      = "sim"
-	stageName    = "local"
+	// clockWildMin and clockWildMax are how wrong a clock is by which nothing may be ended. The
+	// least is over the bound by what a Date header leaves open.
+	clockWildMin, clockWildMax = skew.UnreliableOver + 2*time.Second, 5 * time.Minute
+	tableName                  = "sim"
+	busName                    = "sim"
+	stageName                  = "local"
 )
 
 // noLogger is for what the trace tells better.
@@ -67,6 +70,9 @@ func (i *instance) start() {
 	i.starts++
 	d := w.dice("instance " + i.name + " " + string(rune('a'+i.starts)))
 	wrong := drawSkew(d, &w.faults)
+	if i.function.Name == topology.FunctionExpiry && d.chance(w.faults.ClockWild) {
+		wrong = pick(d, []time.Duration{-1, 1}) * d.between(clockWildMin, clockWildMax).Truncate(time.Millisecond)
+	}
 	i.clock = &nodeClock{kernel: w.kernel, skew: wrong, skewMax: wrong}
 	i.gauge = skew.NewGauge(i.clock)
 	if d.chance(w.faults.ClockJump) {
