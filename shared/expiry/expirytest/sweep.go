@@ -43,6 +43,7 @@ func MustSweep(tb testing.TB, parts Parts, pageItems int) *expiry.Sweep {
 // noQueue is a queue that is to get nothing.
 type noQueue struct{ tb testing.TB }
 
+// Send implements expiry.Sender.
 func (q noQueue) Send(_ context.Context, body string, _ time.Duration) error {
 	q.tb.Errorf("a hold was parked: %s", body)
 	return nil
