@@ -219,7 +219,10 @@ func (s *shardRun) takeLease(ctx context.Context) error {
 // returnLease is for the next worker, also when the time of this one is over. The lease of
 // one that dies ends by itself.
 func (s *shardRun) returnLease(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StepFor)
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, StepFor)
 	defer cancel()
 	if err := s.store.ReturnLease(ctx, s.lease, system.Millisecond(s.clock)); err != nil {
 		return fmt.Errorf("return the lease: %w", err)

@@ -107,7 +107,10 @@ func (l *shardLeases) renewOne(ctx context.Context, held lease.Lease, until time
 // giveBack returns the leases of the shards, also when the time of the sweep is over. What
 // can't be returned ends by itself.
 func (l *shardLeases) giveBack(ctx context.Context, shards []int) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseReturnFor)
+	if ctx.Err() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseReturnFor)
 	defer cancel()
 	for _, shard := range shards {
 		held := l.held[shard]
