@@ -158,3 +158,40 @@ func TestAWorkerThatWasThoughtDeadArchivesNothingTwice(t *testing.T) {
 		}
 	}
 }
+
+// A worker dies in the middle of its marks, and nobody goes on before what it had marked has
+// left the table. The data object is the only copy then, and its lines count.
+func TestABatchIsTakenUpAfterThePurge(t *testing.T) {
+	w := newWorld(t, 200)
+	first := w.ended(0)
+	subjects := []ledger.ArchiveSubject{{Hold: first}}
+	for range 4 {
+		subjects = append(subjects, ledger.ArchiveSubject{Hold: w.neighbour(first)})
+	}
+	w.clock.Advance(holdsAfter)
+	marks := 0
+	w.watched.step = func(call string, done bool) {
+		if call == "TransactWriteItems" && done {
+			marks++
+		}
+		if marks == 3 { // its events have no time to live yet
+			panic(killed{})
+		}
+	}
+	if died, err := w.mayDie(); !died {
+		t.Fatal(err)
+	}
+	w.clock.Advance(archive.PurgeAfter)
+	if report := w.mustRun(); report != (archive.Report{Archived: 5}) {
+		t.Errorf("the next run reports %+v", report)
+	}
+	w.archivedOnce(ledger.ArchiveHolds, subjects)
+	w.booksAreRight()
+	w.clock.Advance(archive.PurgeAfter)
+	w.booksAreRight()
+	for _, s := range subjects {
+		if items := w.items(s); len(items) != 0 {
+			t.Errorf("%s still has %d items", s.Hold, len(items))
+		}
+	}
+}

@@ -26,6 +26,9 @@ func TestNewIDForms(t *testing.T) {
 		if got := ledger.NewHoldID(test.random); got != ledger.HoldID("hold_"+test.want) || !ledger.ValidHoldID(string(got)) {
 			t.Errorf("hold id is %s, want hold_%s", got, test.want)
 		}
+		if got := ledger.NewBatchID(test.random); got != ledger.BatchID("batch_"+test.want) || !ledger.ValidBatchID(string(got)) {
+			t.Errorf("batch id is %s, want batch_%s", got, test.want)
+		}
 		if got := ledger.NewEventID(test.random); got != ledger.EventID("event_"+test.want) {
 			t.Errorf("event id is %s, want event_%s", got, test.want)
 		}
