@@ -55,6 +55,12 @@ func expiryMutants() []mutant {
 			harm:  "nobody is woken while no hold ends",
 			tests: []string{"./shared/expiry"},
 		},
+	}
+}
+
+// dueMutants are mistakes with due messages and parked holds.
+func dueMutants() []mutant {
+	return []mutant{
 		{
 			name:  "a due message ends nothing",
 			edits: []edit{{expiryWorker, "ending := w.ports.Ender.End(ctx, ledger.DueHold{ID: message.Hold, DueAt: message.DueAt}, request)", "ending := Ending{Outcome: OutcomeEnded}"}},
@@ -92,9 +98,18 @@ func expiryMutants() []mutant {
 			harm:  "a hold that has ended is swept for ever, and one that is being paid is not found when it is over",
 			tests: []string{"./shared/dynamo"},
 		},
+	}
+}
+
+// paceMutants are mistakes with leases, help, pace and the clock.
+func paceMutants() []mutant {
+	return []mutant{
 		{
-			name:  "no lease, no work",
-			edits: []edit{{expiryShards, "		l.goWithout(ctx, err)\n		return true\n", "		l.goWithout(ctx, err)\n		return false\n"}},
+			name: "no lease, no work",
+			edits: []edit{
+				{expiryShards, "		l.goWithout(ctx, err)\n		return true\n", "		l.goWithout(ctx, err)\n		return false\n"},
+				{expiryShards, "	if l.broken {\n		return true\n	}\n", "	if l.broken {\n		return false\n	}\n"},
+			},
 			harm:  "a fault of the leases stops all sweeps",
 			tests: []string{"./shared/expiry"},
 		},
@@ -105,7 +120,7 @@ func expiryMutants() []mutant {
 		},
 		{
 			name:  "helpers call helpers",
-			edits: []edit{{expirySweep, "	case r.helps:\n		return wanted\n	case !r.mayCall || r.late():\n", "	case r.late():\n"}},
+			edits: []edit{{expirySweep, "	case r.helps:\n		return wanted\n	case !r.mayCall || r.late():\n", "	case !r.mayCall && (!r.helps || r.ports.Helpers == nil), r.late():\n"}},
 			harm:  "a backlog starts more and more sweeps, which keep one another and the buyers waiting",
 			tests: []string{"./shared/expiry"},
 		},

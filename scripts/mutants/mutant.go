@@ -30,7 +30,8 @@ type edit struct {
 
 // mutants are all of them, by the package that the mistake is in.
 func mutants() []mutant {
-	return slices.Concat(ledgerMutants(), commandsMutants(), dynamoMutants(), expiryMutants(), outboxMutants(), archiveMutants(), httpapiMutants(), sagaMutants())
+	return slices.Concat(ledgerMutants(), commandsMutants(), dynamoMutants(), expiryMutants(), dueMutants(), paceMutants(),
+		outboxMutants(), redriveMutants(), archiveMutants(), httpapiMutants(), sagaMutants())
 }
 
 // fit returns an error unless every edit of the mutants can be made in the files below

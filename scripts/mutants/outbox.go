@@ -80,6 +80,12 @@ func outboxMutants() []mutant {
 			edits: []edit{{dynamoEvent, "UnpublishedShard: unpublishedShardKey(ledger.UnpublishedShard(e.ID)),", "UnpublishedShard: unpublishedShardKey(ledger.UnpublishedShard(e.ID))[:0],"}},
 			harm:  "an event that the stream loses is never found again",
 		},
+	}
+}
+
+// redriveMutants are mistakes with due messages, redrive and the quarantine.
+func redriveMutants() []mutant {
+	return []mutant{
 		{
 			name:  "send no due message",
 			edits: []edit{{outboxDue, "if !waits || r.ports", "if waits || r.ports"}},
