@@ -103,7 +103,7 @@ func redriveMutants() []mutant {
 		},
 		{
 			name:  "redrive on behind a failure",
-			edits: []edit{{outboxRedrive, "			r.blocked[call[i].item.PartitionKey] = true\n", ""}},
+			edits: []edit{{outboxRedrive, "			r.blocked[call[i].item.PartitionKey] = true\n", "			r.blocked[call[i].item.PartitionKey] = false\n"}},
 			harm:  "after an outage a consumer hears that a hold was cancelled before it hears of the hold",
 		},
 		{
