@@ -112,14 +112,16 @@ func (l *shardLeases) giveBack(ctx context.Context, shards []int) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaseReturnFor)
 	defer cancel()
+	failed := false
 	for _, shard := range shards {
 		held := l.held[shard]
 		l.held[shard] = nil
-		if l.broken || held == nil {
+		if failed || held == nil {
 			continue
 		}
 		if err := l.leases.ReturnLease(ctx, *held, l.clock.Now()); err != nil {
 			l.goWithout(ctx, err)
+			failed = true
 		}
 	}
 }

@@ -270,6 +270,23 @@ func TestWithoutLeasesTheSweepGoesOn(t *testing.T) {
 	}
 }
 
+// Lambda ends the call, so that a renewal fails. The shards are given back all the same, for
+// the next worker.
+func TestAnEndedCallGivesItsShardsBack(t *testing.T) {
+	w := newWorld(t, 10)
+	w.overdue(10)
+	ctx, cancel := context.WithCancel(context.Background())
+	ender := enderFunc(func(context.Context, ledger.DueHold, ledger.RequestID) expiry.Ending {
+		w.clock.Advance(expiry.LeaseFor / 2)
+		cancel()
+		return expiry.Ending{Outcome: expiry.OutcomeFailed, Strained: true}
+	})
+	report, err := w.sweepWith(expiry.SweepPorts{Ender: ender}, expiry.SweepSettings{}).Run(ctx, "request_sweep")
+	if err != nil || !report.Truncated || report.RemainingMin != 9 || w.leased() != 0 {
+		t.Errorf("report = %+v, %v; %d shards are leased", report, err, w.leased())
+	}
+}
+
 // With more to do than one worker does in a round, others are called once, as many as have
 // something to do, and the sweep takes a share of the shards at a time. It does all of the
 // work if they do not come.
@@ -312,6 +329,31 @@ func TestABacklogIsShared(t *testing.T) {
 		}
 		w.mustBeExpired()
 	}
+}
+
+// While a sweep works on its share, a helper does the rest. The sweep looks again before it
+// takes more, and tries nothing that the helper has ended.
+func TestWhatAHelperHasDoneIsNotTried(t *testing.T) {
+	w := newWorld(t, 300)
+	w.overdue(300)
+	var helper expiry.Report
+	ports := expiry.SweepPorts{
+		Helpers: callFunc(func(int) error { return nil }),
+		Ender: enderFunc(func(ctx context.Context, e ledger.DueHold, request ledger.RequestID) expiry.Ending {
+			if helper.Released == 0 {
+				var err error
+				if helper, err = w.sweep(nil, nil, 100).Help(ctx, "request_helper"); err != nil {
+					t.Error(err)
+				}
+			}
+			return w.ender(nil).End(ctx, e, request)
+		}),
+	}
+	report := mustRun(t, w.sweepWith(ports, expiry.SweepSettings{}))
+	if report.Released == 0 || helper.Released == 0 || report.Released+helper.Released != 300 || report.AlreadyEnded != 0 {
+		t.Errorf("the sweep reports %+v, the helper %+v", report, helper)
+	}
+	w.mustBeExpired()
 }
 
 // Helpers that can't be called are no error: the sweep does the work, the longest overdue
