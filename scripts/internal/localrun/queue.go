@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"holdfast/scripts/internal/cloud"
@@ -55,7 +56,7 @@ func (s *System) openQueue(function topology.Function) error {
 	trigger := *function.Queue
 	trigger.VisibilityTimeout = queueHiddenFor
 	source, err := queuesource.New(queuesource.Config{
-		Queue: sqs.NewFromConfig(s.cloud.AWSConfig()), QueueURL: queue.URL, QueueARN: queue.ARN, Region: cloud.Region,
+		Queue: s.queueClient(), QueueURL: queue.URL, QueueARN: queue.ARN, Region: cloud.Region,
 		Trigger: trigger, RetryAfter: retryAfter, Invoke: s.functions[function.Name].Invoke,
 		Clock: system.RealClock{}, Log: s.log,
 	})
@@ -69,6 +70,13 @@ func (s *System) openQueue(function topology.Function) error {
 	}
 	s.tell("the queue %s feeds %s", function.Queue.Queue, function.Name)
 	return nil
+}
+
+// queueClient returns a client that tries each call once. A receive that is tried again in
+// silence loses the messages of the answer that was lost, until they are seen again; the
+// source tries again too, and says so.
+func (s *System) queueClient() *sqs.Client {
+	return sqs.NewFromConfig(s.cloud.AWSConfig(), func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
 }
 
 // EnableQueue lets the queue feed its function again.
