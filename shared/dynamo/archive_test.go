@@ -724,3 +724,48 @@ func refusedBy(err error, kind ledger.LegKind) bool {
 	var refused *ledger.Refused
 	return errors.As(err, &refused) && len(refused.Legs) == 1 && refused.Legs[0].Kind == kind
 }
+
+// An entry of the archive's list that would lead the archive to an item too early, or
+// never, counts as none, so that an audit finds it.
+func TestScanTellsWhatTheArchiveLists(t *testing.T) {
+	s := newAttic(t, 90*24*time.Hour)
+	sold := s.sold(1)
+	stored := func() (found ledger.StoredHold) {
+		t.Helper()
+		s.must(dynamo.NewScan(s.client, s.table).ScanRecords(t.Context(), func(r ledger.Records) error {
+			found = r.Holds[0]
+			return nil
+		}))
+		return found
+	}
+	set := func(name string, value types.AttributeValue) {
+		t.Helper()
+		_, err := s.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: &s.table, UpdateExpression: aws.String("SET #n = :v"),
+			Key: map[string]types.AttributeValue{
+				"pk": &types.AttributeValueMemberS{Value: "HOLD#" + string(sold.ID)}, "sk": &types.AttributeValueMemberS{Value: "HOLD"},
+			},
+			ExpressionAttributeNames:  map[string]string{"#n": name},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":v": value},
+		})
+		s.must(err)
+	}
+	at := func(when time.Time) types.AttributeValue {
+		return &types.AttributeValueMemberN{Value: strconv.FormatInt(when.UnixMilli(), 10)}
+	}
+	if h := stored(); !h.Archivable || h.Due {
+		t.Errorf("a sold hold is stored as %+v", h)
+	}
+	set("due_at_ms", at(s.slot.EndsAt.Add(-time.Millisecond)))
+	if h := stored(); h.Archivable || !h.Due {
+		t.Errorf("a hold that is listed too early is stored as %+v", h)
+	}
+	set("due_at_ms", at(s.slot.EndsAt.Add(time.Hour))) // put off
+	if h := stored(); !h.Archivable || h.Due {
+		t.Errorf("a hold that was put off is stored as %+v", h)
+	}
+	set("due_shard", &types.AttributeValueMemberS{Value: "archive-hold#99"})
+	if h := stored(); h.Archivable || !h.Due {
+		t.Errorf("a hold in a shard that nobody reads is stored as %+v", h)
+	}
+}
