@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/aws/aws-lambda-go/lambdacontext"
-
 	"holdfast/shared/lease"
 	"holdfast/shared/ledger"
 	"holdfast/shared/system"
@@ -36,7 +34,7 @@ func NewHandler(worker *Worker, metrics Metrics, random system.Random, logger *s
 // Handle answers one tick. What the tick says decides nothing. The error is the run's;
 // Lambda then runs it again, and it goes on where it stopped.
 func (h *Handler) Handle(ctx context.Context, _ json.RawMessage) error {
-	request := h.requestID(ctx)
+	request := telemetry.RequestID(ctx, h.random)
 	ctx = telemetry.WithCorrelation(ctx, slog.String(telemetry.KeyRequestID, string(request)))
 	// The worker is this run and not the request: Lambda repeats a request that failed, and
 	// two runs must not have one lease.
@@ -49,14 +47,6 @@ func (h *Handler) Handle(ctx context.Context, _ json.RawMessage) error {
 	}
 	return errors.Join(err, h.metrics.Emit(
 		telemetry.Properties{telemetry.KeyRequestID: string(request)}, measurements(report, err)...))
-}
-
-// requestID is Lambda's name of this call, so that a log line leads to the others.
-func (h *Handler) requestID(ctx context.Context) ledger.RequestID {
-	if call, known := lambdacontext.FromContext(ctx); known && call.AwsRequestID != "" {
-		return ledger.RequestID(call.AwsRequestID)
-	}
-	return ledger.NewRequestID(h.random.Bits128())
 }
 
 func measurements(r Report, err error) []telemetry.Measurement {

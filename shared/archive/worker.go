@@ -110,12 +110,7 @@ type Report struct {
 // what it could with the others; the Report is right in any case. It may be called again
 // at any time, also while another call runs.
 func (w *Worker) Run(ctx context.Context, worker lease.Worker) (Report, error) {
-	now := system.Millisecond(w.clock)
-	stopAt := now.Add(RunForMax)
-	if deadline, bounded := ctx.Deadline(); bounded && deadline.Add(-MarginBeforeDeadline).Before(stopAt) {
-		stopAt = deadline.Add(-MarginBeforeDeadline)
-	}
-	run := run{Worker: w, worker: worker, stopAt: stopAt}
+	run := run{Worker: w, worker: worker, stopAt: system.StopAt(ctx, w.clock, RunForMax, MarginBeforeDeadline)}
 	var failures []error
 	for _, place := range w.places() {
 		if run.late(ctx) {
@@ -171,7 +166,7 @@ type run struct {
 }
 
 func (r *run) late(ctx context.Context) bool {
-	return ctx.Err() != nil || !r.clock.Now().Before(r.stopAt)
+	return system.Late(ctx, r.clock, r.stopAt)
 }
 
 // work archives batch after batch of one shard, until nothing is old enough.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"holdfast/shared/ledger"
 	"holdfast/shared/system"
@@ -50,7 +49,7 @@ func NewHandler(ports HandlerPorts) (*Handler, error) {
 // nothing in it can keep the sweep from running; it has no answer. With an error Lambda
 // hands the event over again.
 func (h *Handler) Handle(ctx context.Context, event json.RawMessage) (any, error) {
-	request := h.requestID(ctx)
+	request := telemetry.RequestID(ctx, h.ports.Random)
 	ctx = telemetry.WithCorrelation(ctx, slog.String(telemetry.KeyRequestID, string(request)))
 	if !hasRecords(event) {
 		return nil, h.runTick(ctx, request)
@@ -130,14 +129,6 @@ func (h *Handler) logSweep(ctx context.Context, r Report, err error, more ...slo
 		level, attributes = slog.LevelError, append(attributes, slog.Any("error", err))
 	}
 	h.ports.Logger.LogAttrs(ctx, level, "sweep ended", append(attributes, more...)...)
-}
-
-// requestID is Lambda's name of this call, so that an event leads to its log lines.
-func (h *Handler) requestID(ctx context.Context) ledger.RequestID {
-	if call, known := lambdacontext.FromContext(ctx); known && call.AwsRequestID != "" {
-		return ledger.RequestID(call.AwsRequestID)
-	}
-	return ledger.NewRequestID(h.ports.Random.Bits128())
 }
 
 func (h *Handler) emit(request ledger.RequestID, measured ...telemetry.Measurement) error {

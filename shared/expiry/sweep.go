@@ -179,17 +179,13 @@ func (s *Sweep) begin(ctx context.Context, request ledger.RequestID) *run {
 
 // stopAt is when a run that begins now begins nothing more.
 func stopAt(ctx context.Context, clock system.Clock) time.Time {
-	at := system.Millisecond(clock).Add(SweepForMax)
-	if deadline, bounded := ctx.Deadline(); bounded && deadline.Add(-MarginBeforeDeadline).Before(at) {
-		at = deadline.Add(-MarginBeforeDeadline)
-	}
-	return at
+	return system.StopAt(ctx, clock, SweepForMax, MarginBeforeDeadline)
 }
 
 // lateAfter reports, whenever it is asked, whether a run that begins now must stop.
 func lateAfter(ctx context.Context, clock system.Clock) func() bool {
 	at := stopAt(ctx, clock)
-	return func() bool { return ctx.Err() != nil || !clock.Now().Before(at) }
+	return func() bool { return system.Late(ctx, clock, at) }
 }
 
 // run is one sweep under way.

@@ -133,7 +133,7 @@ func (d *delivery) mark(ctx context.Context, call []record, failures []error) {
 }
 
 func (d *delivery) late(ctx context.Context) bool {
-	return ctx.Err() != nil || !d.ports.Clock.Now().Before(d.stopAt)
+	return system.Late(ctx, d.ports.Clock, d.stopAt)
 }
 
 func (d *delivery) reportFailure(ctx context.Context, r record, err error) {

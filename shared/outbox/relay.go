@@ -133,9 +133,5 @@ func (r *Relay) Handle(ctx context.Context, batch events.DynamoDBEvent) (events.
 
 // stopAt is when the last call of a run may begin: after longest, or before the deadline.
 func (r *Relay) stopAt(ctx context.Context, longest time.Duration) time.Time {
-	stopAt := r.ports.Clock.Now().Add(longest)
-	if deadline, bounded := ctx.Deadline(); bounded && deadline.Add(-MarginBeforeDeadline).Before(stopAt) {
-		stopAt = deadline.Add(-MarginBeforeDeadline)
-	}
-	return stopAt
+	return system.StopAt(ctx, r.ports.Clock, longest, MarginBeforeDeadline)
 }

@@ -104,5 +104,5 @@ func (h *Handler) lateAfter(ctx context.Context) func() bool {
 	if deadline, bounded := ctx.Deadline(); bounded {
 		stopAt = deadline.Add(-MarginBeforeDeadline)
 	}
-	return func() bool { return ctx.Err() != nil || !h.ports.Clock.Now().Before(stopAt) }
+	return func() bool { return system.Late(ctx, h.ports.Clock, stopAt) }
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"holdfast/shared/ledger"
 	"holdfast/shared/system"
@@ -35,7 +34,7 @@ func NewHandler(worker *Worker, tick *Tick, metrics Metrics, random system.Rando
 // nothing in it can keep the saga from looking; it has no answer. With an error Lambda
 // hands the event over again.
 func (h *Handler) Handle(ctx context.Context, event json.RawMessage) (any, error) {
-	request := h.requestID(ctx)
+	request := telemetry.RequestID(ctx, h.random)
 	ctx = telemetry.WithCorrelation(ctx, slog.String(telemetry.KeyRequestID, string(request)))
 	if !hasRecords(event) {
 		return nil, h.runTick(ctx, request)
@@ -73,14 +72,6 @@ func (h *Handler) runTick(ctx context.Context, request ledger.RequestID) error {
 		err = errors.Join(err, fmt.Errorf("saga: report: %w", emitErr))
 	}
 	return err
-}
-
-// requestID is Lambda's name of this call, so that an event leads to its log lines.
-func (h *Handler) requestID(ctx context.Context) ledger.RequestID {
-	if call, known := lambdacontext.FromContext(ctx); known && call.AwsRequestID != "" {
-		return ledger.RequestID(call.AwsRequestID)
-	}
-	return ledger.NewRequestID(h.random.Bits128())
 }
 
 func measurements(r Report, err error) []telemetry.Measurement {

@@ -136,11 +136,8 @@ func (w *batchWork) measurements() []telemetry.Measurement {
 
 // lateAfter reports, from DriveMargin before the deadline on, that nothing new may begin.
 func lateAfter(ctx context.Context, clock system.Clock) func() bool {
-	stopAt := clock.Now().Add(RunForMax)
-	if deadline, bounded := ctx.Deadline(); bounded && deadline.Add(-DriveMargin).Before(stopAt) {
-		stopAt = deadline.Add(-DriveMargin)
-	}
-	return func() bool { return ctx.Err() != nil || !clock.Now().Before(stopAt) }
+	stopAt := system.StopAt(ctx, clock, RunForMax, DriveMargin)
+	return func() bool { return system.Late(ctx, clock, stopAt) }
 }
 
 // driveGuarded drives with the bound of one drive.
