@@ -145,6 +145,6 @@ func (c *Commands) reservationWithHold(ctx context.Context, id ledger.Reservatio
 	if reservation.SoldHold != "" {
 		holdID = reservation.SoldHold
 	}
-	hold, err := c.store.Hold(ctx, holdID)
+	hold, err := ledger.HoldOf(ctx, c.store, reservation, holdID)
 	return reservation, hold, err
 }

@@ -95,7 +95,7 @@ func (a *API) withHold(ctx context.Context, r ledger.Reservation) (ledger.Reserv
 				return r, hold, err
 			}
 		}
-		hold, err = a.store.Hold(ctx, shownHold(r))
+		hold, err = ledger.HoldOf(ctx, a.store, r, shownHold(r))
 		if ledger.CodeOf(err) == ledger.CodeHoldNotFound {
 			// Its code would tell the caller that there is no reservation.
 			return r, hold, fmt.Errorf("reservation %s has no hold %s", r.ID, shownHold(r))

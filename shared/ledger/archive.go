@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -122,6 +123,52 @@ func (r Reservation) ArchiveFrom() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return r.UpdatedAt, true
+}
+
+// batchGone stands for the batch of a hold that has left the table: only the archive knows
+// which one it was.
+const batchGone BatchID = "gone"
+
+// HoldGone is what r still knows of a hold of it that lies in the archive and has left the
+// table: how it ended, and nothing of its lines. Records of money stay longer than holds do,
+// and a late notice, or a buyer who reads, must not fail for want of the hold. Nothing can
+// be sold by it any more, so money that comes now goes back. It reports false while no hold
+// of r is archived: then one that is not there is lost.
+func (r Reservation) HoldGone(id HoldID) (Hold, bool) {
+	if r.HoldsArchived == 0 || (id != r.Hold && id != r.SoldHold) {
+		return Hold{}, false
+	}
+	status := StatusExpired
+	if id == r.SoldHold {
+		switch r.Status {
+		case ReservationConfirmed, ReservationCaptured, ReservationCompleted:
+			status = StatusConfirmed
+		case ReservationPaymentPending, ReservationAuthorized, ReservationCompensating, ReservationCanceled,
+			ReservationRefunded, ReservationRefundRequired, ReservationReview:
+			status = StatusReturned
+		}
+	}
+	return Hold{
+		ID: id, Owner: r.Owner, Status: status, Reservation: r.ID, ArchivedIn: batchGone,
+		Terms: PaymentTerms{LatePayment: LatePaymentRefund},
+	}, true
+}
+
+// HoldOf reads a hold of r from store, or takes what HoldGone knows of it.
+func HoldOf(ctx context.Context, store HoldReader, r Reservation, id HoldID) (Hold, error) {
+	hold, err := store.Hold(ctx, id)
+	if CodeOf(err) == CodeHoldNotFound {
+		if gone, known := r.HoldGone(id); known {
+			return gone, nil
+		}
+	}
+	return hold, err
+}
+
+// HoldReader reads holds. A Store is one.
+type HoldReader interface {
+	// Hold returns CodeHoldNotFound for an id without a hold.
+	Hold(ctx context.Context, id HoldID) (Hold, error)
 }
 
 // AtRest reports whether nothing is to be done about r and no money is owed: nobody looks

@@ -146,3 +146,33 @@ func TestChangeValidateRefusesWrongMarks(t *testing.T) {
 		}
 	}
 }
+
+// What a reservation says of a hold that has left the table: how it ended, and that it can
+// neither be changed nor sold again. Without an archived hold it says nothing.
+func TestAReservationKnowsHowAGoneHoldEnded(t *testing.T) {
+	for _, c := range []struct {
+		status ledger.ReservationStatus
+		id     ledger.HoldID
+		want   ledger.Status
+	}{
+		{ledger.ReservationCompleted, "hold_sold", ledger.StatusConfirmed},
+		{ledger.ReservationCompleted, "hold_paid", ledger.StatusExpired},
+		{ledger.ReservationRefunded, "hold_sold", ledger.StatusReturned},
+		{ledger.ReservationCanceled, "hold_paid", ledger.StatusExpired},
+		{ledger.ReservationCompleted, "hold_other", ""},
+	} {
+		r := ledger.Reservation{ID: "rsv_1", Owner: "U", Hold: "hold_paid", SoldHold: "hold_sold", Status: c.status, HoldsArchived: 1}
+		gone, known := r.HoldGone(c.id)
+		if gone.Status != c.want || known != (c.want != "") {
+			t.Errorf("%s of a %s reservation is %q, known: %t; want %q", c.id, c.status, gone.Status, known, c.want)
+		}
+		if known && (gone.Owner != "U" || gone.Reservation != "rsv_1" || gone.ArchivedIn == "" || gone.Terms.LatePayment != ledger.LatePaymentRefund) {
+			t.Errorf("the gone hold is %+v", gone)
+		}
+		if r.HoldsArchived = 0; c.want != "" {
+			if _, known := r.HoldGone(c.id); known {
+				t.Errorf("%s is known although none is archived", c.id)
+			}
+		}
+	}
+}

@@ -127,13 +127,13 @@ func (w *drive) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hold, err := w.ports.Store.Hold(ctx, reservation.Hold)
+	hold, err := ledger.HoldOf(ctx, w.ports.Store, reservation, reservation.Hold)
 	if err != nil {
 		return fmt.Errorf("hold of reservation %s: %w", w.id, err)
 	}
 	sold := hold
 	if reservation.SoldHold != "" && reservation.SoldHold != hold.ID {
-		if sold, err = w.ports.Store.Hold(ctx, reservation.SoldHold); err != nil {
+		if sold, err = ledger.HoldOf(ctx, w.ports.Store, reservation, reservation.SoldHold); err != nil {
 			return fmt.Errorf("sold hold of reservation %s: %w", w.id, err)
 		}
 	}
