@@ -13,10 +13,13 @@ import (
 	"holdfast/shared/ledger"
 )
 
-// lookIntoArchive lists batches, or verifies one.
+// errArchiveUse is the error of an archive command that says something else.
+var errArchiveUse = errors.New("archive: say `list KIND`, `find KIND ID` or `verify KIND BATCH`")
+
+// lookIntoArchive lists batches, finds the one of a record, or verifies one.
 func lookIntoArchive(ctx context.Context, o *operator, arguments []string) error {
 	if len(arguments) < 2 {
-		return errors.New("archive: say `list KIND` or `verify KIND BATCH`")
+		return errArchiveUse
 	}
 	kind, err := kindOf(arguments[1])
 	if err != nil {
@@ -25,10 +28,12 @@ func lookIntoArchive(ctx context.Context, o *operator, arguments []string) error
 	switch {
 	case arguments[0] == "list" && len(arguments) == 2:
 		return o.listBatches(ctx, kind)
+	case arguments[0] == "find" && len(arguments) == 3:
+		return o.findBatch(ctx, subjectOf(kind, arguments[2]))
 	case arguments[0] == "verify" && len(arguments) == 3:
 		return o.verifyBatch(ctx, kind, ledger.BatchID(arguments[2]))
 	}
-	return errors.New("archive: say `list KIND` or `verify KIND BATCH`")
+	return errArchiveUse
 }
 
 func kindOf(text string) (ledger.ArchiveKind, error) {
@@ -50,25 +55,46 @@ func (o *operator) archive() *archive.Archive {
 	return archive.New(archive.NewBucket(client, o.config.ArchiveBucketName, o.clock, o.random), o.store, o.clock)
 }
 
+// subjectOf is the record of that kind with that id.
+func subjectOf(kind ledger.ArchiveKind, id string) ledger.ArchiveSubject {
+	if kind == ledger.ArchiveHolds {
+		return ledger.ArchiveSubject{Hold: ledger.HoldID(id)}
+	}
+	return ledger.ArchiveSubject{Reservation: ledger.ReservationID(id)}
+}
+
+// listed is a batch of the archive.
+type listed struct {
+	Batch ledger.BatchID `json:"batch_id"`
+	Begun time.Time      `json:"begun"`
+}
+
 func (o *operator) listBatches(ctx context.Context, kind ledger.ArchiveKind) error {
-	type row struct {
-		Batch ledger.BatchID `json:"batch_id"`
-		Begun time.Time      `json:"begun"`
-	}
-	rows := []row{}
-	of, after := o.archive(), archive.Cursor("")
-	for {
+	rows := []listed{}
+	of := o.archive()
+	err := eachPage(func(after archive.Cursor) (archive.Cursor, error) {
 		batches, next, err := of.Batches(ctx, kind, after)
-		if err != nil {
-			return err
-		}
 		for _, b := range batches {
-			rows = append(rows, row{b.ID, b.Begun})
+			rows = append(rows, listed{b.ID, b.Begun})
 		}
-		if after = next; after == "" {
-			break
-		}
+		return next, err
+	})
+	if err != nil {
+		return err
 	}
+	return o.printBatches(rows)
+}
+
+// findBatch reads one manifest after another, the oldest batch first.
+func (o *operator) findBatch(ctx context.Context, subject ledger.ArchiveSubject) error {
+	b, err := o.archive().FindSubject(ctx, subject)
+	if err != nil {
+		return err
+	}
+	return o.printBatches([]listed{{b.ID, b.Begun}})
+}
+
+func (o *operator) printBatches(rows []listed) error {
 	return o.table(rows, "BATCH\tBEGUN", func(print func(...any)) {
 		for _, r := range rows {
 			print(r.Batch, r.Begun.Format(time.DateOnly))
@@ -104,11 +130,7 @@ func restore(ctx context.Context, o *operator, arguments []string) error {
 	}
 	var subjects []ledger.ArchiveSubject
 	for _, id := range arguments[2:] {
-		if kind == ledger.ArchiveHolds {
-			subjects = append(subjects, ledger.ArchiveSubject{Hold: ledger.HoldID(id)})
-		} else {
-			subjects = append(subjects, ledger.ArchiveSubject{Reservation: ledger.ReservationID(id)})
-		}
+		subjects = append(subjects, subjectOf(kind, id))
 	}
 	of := o.archive()
 	batch, err := of.Find(ctx, kind, ledger.BatchID(arguments[1]))

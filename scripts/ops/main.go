@@ -5,14 +5,15 @@
 //	go run ./scripts/ops redrive -quarantined         … and first let the quarantined try again
 //	go run ./scripts/ops retry [HOLD_ID …]            let parked holds be tried by the next sweep
 //	go run ./scripts/ops archive list KIND            the batches of the archive, hold or reservation
+//	go run ./scripts/ops archive find KIND ID         the batch that has a hold or a reservation
 //	go run ./scripts/ops archive verify KIND BATCH    read a batch and compare it with its manifest
 //	go run ./scripts/ops restore KIND BATCH [ID …]    put what was archived back into the table
 //
 // It works on a local run, or on a stage with -environment FILE: a JSON object with the
 // environment of the function that does the same work, as
-// `aws lambda get-function-configuration --query Environment.Variables` prints it. That is
-// reconcile for status and redrive, expiry for retry, and archive for archive and restore.
-// It uses the AWS credentials of whoever runs it.
+// `aws lambda get-function-configuration --function-name NAME --query Environment.Variables`
+// prints it. That is reconcile for status and redrive, expiry for retry, and archive for
+// archive and restore. It uses the AWS credentials of whoever runs it.
 package main
 
 import (
@@ -43,12 +44,12 @@ type command struct {
 	flags func(set *flag.FlagSet, o *operator)
 }
 
-func commands() []command {
+func commandList() []command {
 	return []command{
 		{name: "status", help: "what waits, and since when", as: topology.FunctionReconcile, run: status},
 		{name: "redrive", help: "publish what the outbox missed", as: topology.FunctionReconcile, run: redrive, flags: redriveFlags},
 		{name: "retry", arguments: "[HOLD_ID …]", help: "let parked holds be tried by the next sweep", as: topology.FunctionExpiry, run: retry},
-		{name: "archive", arguments: "list KIND | verify KIND BATCH", help: "look into the archive; KIND is hold or reservation", as: topology.FunctionArchive, run: lookIntoArchive},
+		{name: "archive", arguments: "list KIND | find KIND ID | verify KIND BATCH", help: "look into the archive; KIND is hold or reservation", as: topology.FunctionArchive, run: lookIntoArchive},
 		{name: "restore", arguments: "KIND BATCH [ID …]", help: "put what was archived back into the table, for a month", as: topology.FunctionArchive, run: restore},
 	}
 }
@@ -68,7 +69,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		printCommands(out)
 		return flag.ErrHelp
 	}
-	all := commands()
+	all := commandList()
 	i := slices.IndexFunc(all, func(c command) bool { return c.name == arguments[0] })
 	if i < 0 {
 		return fmt.Errorf("there is no command %q; -h lists them", arguments[0])
@@ -83,12 +84,15 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		chosen.flags(flags, o)
 	}
 	if err := flags.Parse(arguments[1:]); errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(out, "ops %s %s\n%s\n", chosen.name, chosen.arguments, chosen.help)
+		fmt.Fprintf(out, "%s\n%s\n", strings.TrimSpace("ops "+chosen.name+" [flags] "+chosen.arguments), chosen.help)
 		flags.SetOutput(out)
 		flags.PrintDefaults()
 		return err
 	} else if err != nil {
 		return fmt.Errorf("%s: %w; -h lists the flags", chosen.name, err)
+	}
+	if i := slices.IndexFunc(flags.Args(), func(argument string) bool { return strings.HasPrefix(argument, "-") }); i >= 0 {
+		return fmt.Errorf("%s: flags stand before the other arguments, and %s does not", chosen.name, flags.Arg(i))
 	}
 	if err := o.connect(ctx, chosen.as, *file); err != nil {
 		return err
@@ -98,7 +102,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 
 func printCommands(out io.Writer) {
 	fmt.Fprintln(out, "ops COMMAND [flags] [arguments]; COMMAND -h tells more")
-	for _, c := range commands() {
-		fmt.Fprintf(out, "  %-46s %s\n", strings.TrimSpace(c.name+" "+c.arguments), c.help)
+	for _, c := range commandList() {
+		fmt.Fprintf(out, "  %-52s %s\n", strings.TrimSpace(c.name+" "+c.arguments), c.help)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"holdfast/shared/config"
+	"holdfast/shared/due"
 	"holdfast/shared/dynamo"
 	"holdfast/shared/ledger"
 	"holdfast/shared/outbox"
@@ -76,10 +77,13 @@ func redrive(ctx context.Context, o *operator, arguments []string) error {
 		sum.Quarantined += report.Quarantined
 		sum.Failed, sum.Left = report.Failed, report.Left
 		failure = err
-		if report.Futile {
+		switch {
+		case report.Futile:
 			failure = errors.Join(err, errors.New("the bus, a queue or the table takes nothing now; try again later"))
+		case report.Truncated && report.Republished == 0:
+			failure = errors.Join(err, fmt.Errorf("nothing could be published in %s; try again later", redriveFor))
 		}
-		if failure != nil || !report.Truncated || report.Republished == 0 {
+		if failure != nil || !report.Truncated {
 			break
 		}
 	}
@@ -92,29 +96,14 @@ func redrive(ctx context.Context, o *operator, arguments []string) error {
 // requeue takes all events out of quarantine, and returns how many.
 func (o *operator) requeue(ctx context.Context) (int, error) {
 	requeued := 0
-	for _, shard := range eventShards() {
-		page := ledger.Page{Limit: ledger.PageItemsMax}
-		for {
-			entries, next, err := o.store.Quarantined(ctx, shard, page)
-			if err != nil {
-				return requeued, err
-			}
-			for _, entry := range entries {
-				was, err := o.store.Requeue(ctx, entry.Item)
-				if err != nil {
-					return requeued, err
-				}
-				if was {
-					requeued++
-				}
-			}
-			if next == "" {
-				break
-			}
-			page.After = next
+	err := eachEntry(ctx, due.Shards(ledger.UnpublishedShards), o.store.Quarantined, func(entry ledger.UnpublishedEvent) error {
+		was, err := o.store.Requeue(ctx, entry.Item)
+		if was {
+			requeued++
 		}
-	}
-	return requeued, nil
+		return err
+	})
+	return requeued, err
 }
 
 // relay is the relay as the reconcile function wires it. Its log goes to the error output.

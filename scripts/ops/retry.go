@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,9 +14,11 @@ import (
 // retried is a parked hold that the operator has put back.
 type retried struct {
 	Hold ledger.HoldID `json:"hold_id"`
-	// WasToBeTriedAt is when the sweep would have tried it.
-	WasToBeTriedAt time.Time `json:"was_to_be_tried_at"`
-	// Back says that it is among the due holds again; it may have ended in between.
+	// WasToBeTriedAt is when the sweep would have tried it; zero for a hold that was named
+	// and is not parked.
+	WasToBeTriedAt time.Time `json:"was_to_be_tried_at,omitzero"`
+	// Back says that it is among the due holds again. Otherwise it has ended, or was put back
+	// before.
 	Back bool `json:"back"`
 }
 
@@ -27,36 +30,30 @@ func retry(ctx context.Context, o *operator, arguments []string) error {
 			return fmt.Errorf("%q is not the id of a hold", id)
 		}
 	}
-	var all []retried
-	for _, shard := range due.AllShards() {
-		page := ledger.Page{Limit: ledger.PageItemsMax}
-		for {
-			entries, next, err := o.store.Parked(ctx, shard, page)
-			if err != nil {
-				return err
-			}
-			for _, entry := range entries {
-				if len(arguments) > 0 && !slices.Contains(arguments, string(entry.ID)) {
-					continue
-				}
-				back, err := o.store.Unpark(ctx, entry)
-				if err != nil {
-					return err
-				}
-				all = append(all, retried{entry.ID, entry.TryAt, back})
-			}
-			if next == "" {
-				break
-			}
-			page.After = next
+	all := []retried{}
+	failure := eachEntry(ctx, due.AllShards(), o.store.Parked, func(entry ledger.DueHold) error {
+		if len(arguments) > 0 && !slices.Contains(arguments, string(entry.ID)) {
+			return nil
+		}
+		back, err := o.store.Unpark(ctx, entry)
+		if err == nil {
+			all = append(all, retried{entry.ID, entry.TryAt, back})
+		}
+		return err
+	})
+	for _, id := range arguments {
+		if failure == nil && !slices.ContainsFunc(all, func(r retried) bool { return string(r.Hold) == id }) {
+			all = append(all, retried{Hold: ledger.HoldID(id)})
 		}
 	}
-	if len(all) < len(arguments) {
-		fmt.Fprintf(o.out, "%d of %d holds are not parked: they have ended, or were put back already\n", len(arguments)-len(all), len(arguments))
-	}
-	return o.table(all, "HOLD\tWAS TO BE TRIED AT\tBACK", func(print func(...any)) {
+	printed := o.table(all, "HOLD\tWAS TO BE TRIED AT\tBACK", func(print func(...any)) {
 		for _, r := range all {
-			print(r.Hold, r.WasToBeTriedAt.UTC().Format(time.RFC3339), r.Back)
+			at := "-"
+			if !r.WasToBeTriedAt.IsZero() {
+				at = r.WasToBeTriedAt.UTC().Format(time.RFC3339)
+			}
+			print(r.Hold, at, r.Back)
 		}
 	})
+	return errors.Join(failure, printed)
 }

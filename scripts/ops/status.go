@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"holdfast/shared/due"
@@ -12,6 +14,8 @@ import (
 )
 
 const (
+	// firstMax is how many status names of those that a person must look at.
+	firstMax = 10
 	// countMax bounds what status counts of each kind; more is told as "at least".
 	countMax = 10_000
 	// readFor bounds one read.
@@ -27,6 +31,8 @@ type waiting struct {
 	OldestAt         time.Time `json:"oldest_at,omitzero"`
 	OldestAgeSeconds float64   `json:"oldest_age_seconds"`
 	Remedy           string    `json:"remedy"`
+	// First are the first of those that a person must look at, and what is known of them.
+	First []string `json:"first,omitempty"`
 }
 
 // status prints what waits, from the indexes: it is what was true a moment ago.
@@ -35,41 +41,23 @@ func status(ctx context.Context, o *operator, arguments []string) error {
 		return fmt.Errorf("status takes no argument, and was given %q", arguments[0])
 	}
 	now := system.Millisecond(o.clock)
-	overdue, err := count(ctx, due.AllShards(), func(ctx context.Context, shard int, page ledger.Page) ([]time.Time, ledger.Cursor, error) {
-		entries, next, err := o.store.Due(ctx, shard, now, page)
-		return timesOf(entries, func(e ledger.DueHold) time.Time { return e.DueAt }), next, err
-	})
-	if err != nil {
-		return err
-	}
-	parked, err := expiry.NewParkedLook(o.store).Look(ctx, now)
-	if err != nil {
-		return err
-	}
-	unpublished, err := count(ctx, eventShards(), func(ctx context.Context, shard int, page ledger.Page) ([]time.Time, ledger.Cursor, error) {
-		entries, next, err := o.store.Unpublished(ctx, shard, now, page)
-		return timesOf(entries, func(e ledger.UnpublishedEvent) time.Time { return e.OccurredAt }), next, err
-	})
-	if err != nil {
-		return err
-	}
-	quarantined, err := count(ctx, eventShards(), func(ctx context.Context, shard int, page ledger.Page) ([]time.Time, ledger.Cursor, error) {
-		entries, next, err := o.store.Quarantined(ctx, shard, page)
-		return timesOf(entries, func(e ledger.UnpublishedEvent) time.Time { return e.OccurredAt }), next, err
-	})
-	if err != nil {
-		return err
-	}
-	overdue.What, overdue.Remedy = "overdue holds", "the sweep ends them; see its log if the age grows"
-	unpublished.What, unpublished.Remedy = "unpublished events", "ops redrive"
-	quarantined.What, quarantined.Remedy = "quarantined events", "mend the cause, then ops redrive -quarantined"
-	all := []waiting{overdue, {What: "parked holds", Count: parked.Count, OldestAt: parked.OldestDueAt, Remedy: "mend the cause, then ops retry"}, unpublished, quarantined}
-	for i := range all {
-		if !all[i].OldestAt.IsZero() {
-			all[i].OldestAgeSeconds = now.Sub(all[i].OldestAt).Seconds()
+	all := make([]waiting, 0, 4)
+	for _, kind := range []func(context.Context, time.Time) (waiting, error){o.overdueHolds, o.parkedHolds, o.unpublishedEvents, o.quarantinedEvents} {
+		w, err := kind(ctx, now)
+		if err != nil {
+			return err
 		}
+		if !w.OldestAt.IsZero() {
+			w.OldestAgeSeconds = now.Sub(w.OldestAt).Seconds()
+		}
+		all = append(all, w)
 	}
-	return o.table(all, "WHAT\tCOUNT\tOLDEST\tWHAT TO DO", func(print func(...any)) {
+	return o.printWaiting(all)
+}
+
+// printWaiting prints a row of each kind, and below them those that a person must look at.
+func (o *operator) printWaiting(all []waiting) error {
+	err := o.table(all, "WHAT\tCOUNT\tOLDEST\tWHAT TO DO", func(print func(...any)) {
 		for _, w := range all {
 			number, oldest := fmt.Sprint(w.Count), "-"
 			if w.More {
@@ -81,33 +69,80 @@ func status(ctx context.Context, o *operator, arguments []string) error {
 			print(w.What, number, oldest, w.Remedy)
 		}
 	})
-}
-
-func eventShards() []int {
-	shards := make([]int, ledger.UnpublishedShards)
-	for i := range shards {
-		shards[i] = i
+	if err != nil || o.json {
+		return err
 	}
-	return shards
-}
-
-func timesOf[T any](entries []T, timeOf func(T) time.Time) []time.Time {
-	out := make([]time.Time, len(entries))
-	for i, entry := range entries {
-		out[i] = timeOf(entry)
+	for _, w := range all {
+		if len(w.First) > 0 {
+			fmt.Fprintf(o.out, "\n%s, the first %d:\n  %s\n", w.What, len(w.First), strings.Join(w.First, "\n  "))
+		}
 	}
-	return out
+	return nil
 }
 
-// count counts what an index lists, up to countMax, the oldest first.
-func count(ctx context.Context, shards []int, list due.List[time.Time]) (waiting, error) {
-	queue := due.NewQueue(due.Source[time.Time]{
-		List: list, Shards: shards, DueAt: func(at time.Time) time.Time { return at },
+func (o *operator) overdueHolds(ctx context.Context, now time.Time) (waiting, error) {
+	w, _, err := count(ctx, due.AllShards(), func(e ledger.DueHold) time.Time { return e.DueAt },
+		func(ctx context.Context, shard int, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+			return o.store.Due(ctx, shard, now, page)
+		})
+	w.What, w.Remedy = "overdue holds", "the sweep ends them; see its log if the age grows"
+	return w, err
+}
+
+// parkedHolds names those that are tried next. The oldest is the one that is overdue longest,
+// which is not what their list is ordered by.
+func (o *operator) parkedHolds(ctx context.Context, now time.Time) (waiting, error) {
+	w, first, err := count(ctx, due.AllShards(), func(e ledger.DueHold) time.Time { return e.TryAt }, o.store.Parked)
+	if err != nil {
+		return w, err
+	}
+	look, err := expiry.NewParkedLook(o.store).Look(ctx, now)
+	w.What, w.Remedy, w.OldestAt = "parked holds", "mend the cause, then ops retry", look.OldestDueAt
+	for _, entry := range first {
+		w.First = append(w.First, fmt.Sprintf("%s, tried again at %s", entry.ID, entry.TryAt.UTC().Format(time.RFC3339)))
+	}
+	return w, err
+}
+
+func (o *operator) unpublishedEvents(ctx context.Context, now time.Time) (waiting, error) {
+	w, _, err := count(ctx, due.Shards(ledger.UnpublishedShards), func(e ledger.UnpublishedEvent) time.Time { return e.OccurredAt },
+		func(ctx context.Context, shard int, page ledger.Page) ([]ledger.UnpublishedEvent, ledger.Cursor, error) {
+			return o.store.Unpublished(ctx, shard, now, page)
+		})
+	w.What, w.Remedy = "unpublished events", "ops redrive"
+	return w, err
+}
+
+// quarantinedEvents names the oldest, with why each of them can't be published.
+func (o *operator) quarantinedEvents(ctx context.Context, _ time.Time) (waiting, error) {
+	w, first, err := count(ctx, due.Shards(ledger.UnpublishedShards), func(e ledger.UnpublishedEvent) time.Time { return e.OccurredAt }, o.store.Quarantined)
+	w.What, w.Remedy = "quarantined events", "mend the cause, then ops redrive -quarantined"
+	if err != nil || len(first) == 0 {
+		return w, err
+	}
+	items := make([]ledger.EventItem, len(first))
+	for i, entry := range first {
+		items[i] = entry.Item
+	}
+	events, err := o.store.UnpublishedEvents(ctx, items)
+	for _, e := range events {
+		if e.Quarantine != nil { // the index may be late
+			w.First = append(w.First, fmt.Sprintf("%s, since %s: %s", e.Item, e.Quarantine.At.UTC().Format(time.RFC3339), e.Quarantine.Reason))
+		}
+	}
+	return w, err
+}
+
+// count counts what an index lists, up to countMax, and returns the first firstMax of it.
+func count[T any](ctx context.Context, shards []int, timeOf func(T) time.Time, list due.List[T]) (waiting, []T, error) {
+	queue := due.NewQueue(due.Source[T]{
+		List: list, Shards: shards, DueAt: timeOf,
 		PageItems: ledger.PageItemsMax, PageFor: readFor, Late: func() bool { return ctx.Err() != nil },
 	})
 	var w waiting
+	var first []T
 	for {
-		at, found := queue.Next(ctx)
+		entry, found := queue.Next(ctx)
 		if !found {
 			break
 		}
@@ -116,12 +151,12 @@ func count(ctx context.Context, shards []int, list due.List[time.Time]) (waiting
 			break
 		}
 		if w.Count == 0 {
-			w.OldestAt = at
+			w.OldestAt = timeOf(entry)
+		}
+		if w.Count < firstMax {
+			first = append(first, entry)
 		}
 		w.Count++
 	}
-	if err := queue.Err(); err != nil {
-		return w, err
-	}
-	return w, ctx.Err()
+	return w, first, errors.Join(queue.Err(), ctx.Err())
 }

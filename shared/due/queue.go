@@ -67,8 +67,11 @@ func NewQueue[T any](source Source[T]) *Queue[T] {
 }
 
 // AllShards are the numbers of the shards of the due index.
-func AllShards() []int {
-	numbers := make([]int, ledger.DueShards)
+func AllShards() []int { return Shards(ledger.DueShards) }
+
+// Shards are the numbers of the shards of an index that has so many.
+func Shards(total int) []int {
+	numbers := make([]int, total)
 	for i := range numbers {
 		numbers[i] = i
 	}

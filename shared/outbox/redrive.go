@@ -92,7 +92,7 @@ func (r *Redrive) Run(ctx context.Context, age, longest time.Duration) (RedriveR
 		List: func(ctx context.Context, shard int, page ledger.Page) ([]ledger.UnpublishedEvent, ledger.Cursor, error) {
 			return r.index.Unpublished(ctx, shard, now, page)
 		},
-		Shards: unpublishedShards(), DueAt: func(entry ledger.UnpublishedEvent) time.Time { return entry.OccurredAt },
+		Shards: due.Shards(ledger.UnpublishedShards), DueAt: func(entry ledger.UnpublishedEvent) time.Time { return entry.OccurredAt },
 		PageItems: RedrivePageItems, PageFor: RedriveReadFor, Late: func() bool { return run.late(ctx) },
 	})
 	err := run.work(ctx)
@@ -104,14 +104,6 @@ func (r *Redrive) Run(ctx context.Context, age, longest time.Duration) (RedriveR
 		return report, fmt.Errorf("redrive: %w", err)
 	}
 	return report, nil
-}
-
-func unpublishedShards() []int {
-	numbers := make([]int, ledger.UnpublishedShards)
-	for i := range numbers {
-		numbers[i] = i
-	}
-	return numbers
 }
 
 // redriveRun is one redrive under way.

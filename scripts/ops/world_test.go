@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"holdfast/scripts/internal/cloud"
+	"holdfast/shared/commands"
+	"holdfast/shared/dynamo"
+	"holdfast/shared/dynamo/dynamotest"
+	"holdfast/shared/ledger"
+	"holdfast/shared/system"
+	"holdfast/shared/system/systemtest"
+)
+
+func TestMain(m *testing.M) { dynamotest.Main(m) }
+
+const (
+	slotID     ledger.SlotID = "seat"
+	busName                  = "holdfast"
+	bucketName               = "holdfast-archive"
+	day                      = 24 * time.Hour
+	// arrivalMax bounds the wait for an event.
+	arrivalMax = time.Minute
+)
+
+// world is a stage with all that the tool works on: a table of the real engine, and an
+// event bus, queues and a bucket of the emulator.
+type world struct {
+	t           *testing.T
+	client      *dynamodb.Client
+	table       string
+	cloud       *cloud.Cloud
+	told        <-chan string
+	due         cloud.Queue
+	environment string // the file
+	clock       *systemtest.Clock
+	store       *dynamo.Store
+	shop        *commands.Commands
+}
+
+// newWorld is a stage as it was so long ago, with one slot.
+func newWorld(t *testing.T, ago time.Duration) *world {
+	t.Helper()
+	w := &world{t: t, clock: systemtest.NewClock(time.Now().UTC().Truncate(time.Millisecond).Add(-ago))}
+	w.client, w.table = dynamotest.NewTable(t)
+	program, err := cloud.Build(t.Context(), "../..", t.TempDir())
+	w.check(err)
+	w.cloud, err = cloud.Start(t.Context(), program, io.Discard)
+	w.check(err)
+	t.Cleanup(w.cloud.Close)
+	w.check(w.cloud.CreateBus(t.Context(), busName))
+	w.check(w.cloud.CreateBucket(t.Context(), bucketName))
+	w.due = w.queue("due")
+	w.listen()
+	endpoint := w.cloud.Endpoint
+	w.environment = mustWriteEnvironment(t, map[string]string{
+		"HOLDFAST_STAGE": "local", "HOLDFAST_TABLE_NAME": w.table, "HOLDFAST_EVENT_BUS_NAME": busName,
+		"HOLDFAST_SAGA_QUEUE_URL": w.queue("saga").URL, "HOLDFAST_DUE_QUEUE_URL": w.due.URL,
+		"HOLDFAST_EXPIRY_FAILED_QUEUE_URL": w.queue("failed").URL, "HOLDFAST_SWEEP_PAGE_ITEMS": "100",
+		"HOLDFAST_ARCHIVE_BUCKET_NAME": bucketName, "HOLDFAST_ARCHIVE_HOLDS_AFTER_DAYS": "30",
+		"HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS": "400",
+		"HOLDFAST_LOCAL_DYNAMODB_ENDPOINT":         *w.client.Options().BaseEndpoint,
+		"HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT":      endpoint, "HOLDFAST_LOCAL_SQS_ENDPOINT": endpoint, "HOLDFAST_LOCAL_S3_ENDPOINT": endpoint,
+	})
+	w.store = dynamo.NewStore(w.client, w.table, w.clock, system.RealRandom{})
+	w.shop = commands.New(w.store, w.clock, system.RealRandom{})
+	_, err = w.shop.PutSlot(t.Context(), commands.Request{Actor: "service:catalog", RequestID: "request_test"}, slotID, ledger.SlotDefinition{
+		ResourceType: "flight", ResourceID: "KE0901", Capacity: 5, Policy: ledger.DefaultPolicy(),
+		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 1},
+	}, func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	w.check(err)
+	return w
+}
+
+func mustWriteEnvironment(t *testing.T, environment map[string]string) string {
+	t.Helper()
+	text, err := json.Marshal(environment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "environment.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func (w *world) check(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) queue(name string) cloud.Queue {
+	w.t.Helper()
+	queue, err := w.cloud.CreateQueue(w.t.Context(), name)
+	w.check(err)
+	return queue
+}
+
+func (w *world) owner() commands.Request {
+	return commands.Request{Actor: "owner:U-17", Owner: "U-17", RequestID: "request_test"}
+}
+
+// hold holds one unit.
+func (w *world) hold() ledger.Hold {
+	w.t.Helper()
+	var made ledger.Hold
+	_, err := w.shop.CreateHold(w.t.Context(), w.owner(), []ledger.Quote{{Slot: slotID, Quantity: 1, UnitAmount: 1000}},
+		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
+			made = h
+			return ledger.Response{Status: 201}, nil
+		})
+	w.check(err)
+	return made
+}
+
+// ops runs one command on the stage, and returns what it prints.
+func (w *world) ops(name string, arguments ...string) string {
+	w.t.Helper()
+	var out bytes.Buffer
+	if err := run(w.t.Context(), append([]string{name, "-environment", w.environment}, arguments...), &out); err != nil {
+		w.t.Fatalf("ops %s %v: %v\n%s", name, arguments, err, out.String())
+	}
+	return out.String()
+}
+
+// opsJSON runs one command, and reads what it prints into value.
+func (w *world) opsJSON(value any, name string, arguments ...string) {
+	w.t.Helper()
+	text := w.ops(name, append([]string{"-json"}, arguments...)...)
+	if err := json.Unmarshal([]byte(text), value); err != nil {
+		w.t.Fatalf("ops %s %v prints %s: %v", name, arguments, text, err)
+	}
+}
+
+// status is what waits, by what it is.
+func (w *world) status() map[string]waiting {
+	w.t.Helper()
+	var all []waiting
+	w.opsJSON(&all, "status")
+	byName := map[string]waiting{}
+	for _, each := range all {
+		byName[each.What] = each
+	}
+	return byName
+}
+
+// nextTold is the type of the next event that comes out of the bus.
+func (w *world) nextTold() string {
+	w.t.Helper()
+	select {
+	case body := <-w.told:
+		event, err := cloud.ReadEvent(body)
+		w.check(err)
+		return event.DetailType
+	case <-time.After(arrivalMax):
+		return "nothing"
+	}
+}
+
+// listen hands over what the bus tells, until the test ends.
+func (w *world) listen() {
+	w.t.Helper()
+	queue := w.queue("told")
+	w.check(w.cloud.Subscribe(w.t.Context(), busName, queue))
+	told := make(chan string, 100)
+	w.told = told
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.cloud.Consume(ctx, queue, slog.New(slog.DiscardHandler), func(_ context.Context, body string) error {
+			told <- body
+			return nil
+		})
+	}()
+	w.t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+}
