@@ -257,6 +257,12 @@ func (a *answers) Failures(ctx context.Context, id ledger.HoldID) (ledger.EndFai
 	return a.Parking.Failures(ctx, id)
 }
 
+func (a *answers) Parked(ctx context.Context, shard int, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+	a.reads++
+	a.gauge.needs--
+	return a.Parking.Parked(ctx, shard, page)
+}
+
 // A process of whose clock nothing is known makes some reads before it ends anything, and
 // then ends nothing if the clock is wrong. One that knows makes none.
 func TestABatchLearnsOfTheClockFirst(t *testing.T) {
@@ -285,6 +291,22 @@ func TestABatchLearnsOfTheClockFirst(t *testing.T) {
 		if held := f.read(id).Status == ledger.StatusHeld; held != test.unreliable {
 			t.Errorf("%s: the hold is %s", name, f.read(id).Status)
 		}
+	}
+}
+
+// A call for help alone is enough to learn of the clock: its sweep ends holds by it.
+func TestACallForHelpLearnsOfTheClockFirst(t *testing.T) {
+	f := newWorld(t, 1).function()
+	id := f.hold(1)
+	f.clock.Advance(holdFor)
+	f.gauge = gauge{needs: 3, skew: time.Minute}
+	reads := &answers{Parking: f.world.store, gauge: &f.gauge}
+	f.parking = reads
+	if _, err := f.batchIn(context.Background(), expiry.SweepCall); !errors.Is(err, expiry.ErrClockUnreliable) || reads.reads != 3 {
+		t.Errorf("%v after %d reads", err, reads.reads)
+	}
+	if got := f.read(id).Status; got != ledger.StatusHeld {
+		t.Errorf("the hold is %s", got)
 	}
 }
 
