@@ -5,7 +5,6 @@ const (
 	expirySweep   = "shared/expiry/sweep.go"
 	expiryWorker  = "shared/expiry/worker.go"
 	expiryParked  = "shared/expiry/parked.go"
-	expiryShards  = "shared/expiry/shards.go"
 	expiryPace    = "shared/expiry/pace.go"
 	expiryTick    = "shared/expiry/tick.go"
 	dynamoParking = "shared/dynamo/parking.go"
@@ -16,7 +15,7 @@ func expiryMutants() []mutant {
 	return []mutant{
 		{
 			name:  "sweep half of the shards",
-			edits: []edit{{expiryDue, "numbers := make([]int, ledger.DueShards)", "numbers := make([]int, ledger.DueShards/2)"}},
+			edits: []edit{{expiryDue, "return Shards(ledger.DueShards)", "return Shards(ledger.DueShards / 2)"}},
 			harm:  "every second abandoned cart blocks its seats for ever",
 		},
 		{
@@ -104,15 +103,6 @@ func dueMutants() []mutant {
 // paceMutants are mistakes with leases, help, pace and the clock.
 func paceMutants() []mutant {
 	return []mutant{
-		{
-			name: "no lease, no work",
-			edits: []edit{
-				{expiryShards, "		l.goWithout(ctx, err)\n		return true\n", "		l.goWithout(ctx, err)\n		return false\n"},
-				{expiryShards, "	if l.broken {\n		return true\n	}\n", "	if l.broken {\n		return false\n	}\n"},
-			},
-			harm:  "a fault of the leases stops all sweeps",
-			tests: []string{"./shared/expiry"},
-		},
 		{
 			name:  "a lease lasts an hour longer",
 			edits: []edit{{dynamoLease, "LessThanEqual(expression.Value(milliseconds(now)))).\n		Or(", "LessThanEqual(expression.Value(milliseconds(now) - 3_600_000))).\n		Or("}},
