@@ -91,6 +91,9 @@ func (s *shardRun) gather(ctx context.Context, b *batch) (lines [][]byte, err er
 			return nil, err
 		}
 		r, there, err := s.read(ctx, planned.Subject)
+		if unreadable(err) {
+			continue // nothing of it is in the archive yet; its next turn puts it off
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -180,9 +180,10 @@ func (s *shardRun) consider(ctx context.Context, b *batch, entry ledger.ArchiveE
 	return text, takeIn, nil
 }
 
-// unreadable says that the record is at fault, and not the way to it.
+// unreadable says that the record is at fault, and not the way to it: a table that refuses
+// the call, as for want of a permission, says nothing about the record.
 func unreadable(err error) bool {
-	return err != nil && ledger.CodeOf(err) == ledger.CodeInternal
+	return err != nil && ledger.CodeOf(err) == ledger.CodeInternal && codeOf(err) == ""
 }
 
 // putOff looks at the entry again after PutOffFor. A cause is told: a person must see why

@@ -24,6 +24,8 @@ type watched struct {
 	bucket *archivetest.Bucket
 	// step is called before each call, and after it with done; nil for nobody.
 	step func(call string, done bool)
+	// refused is the answer to each query of the table itself; nil for none.
+	refused error
 }
 
 var (
@@ -108,6 +110,9 @@ func (w *watched) TransactGetItems(ctx context.Context, in *dynamodb.TransactGet
 
 func (w *watched) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	return around(ctx, w, "Query", func() (*dynamodb.QueryOutput, error) {
+		if in.IndexName == nil && w.refused != nil {
+			return nil, w.refused
+		}
 		if in.IndexName == nil {
 			return w.table.Query(in)
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/smithy-go"
+
 	"holdfast/shared/archive"
 	"holdfast/shared/lease"
 	"holdfast/shared/ledger"
@@ -175,4 +177,46 @@ func TestARetentionIsNeeded(t *testing.T) {
 			t.Errorf("%+v is accepted", retention)
 		}
 	}
+}
+
+// A table that refuses every read, as for want of a permission, is a failure of the run. It
+// must not pass for records that can't be read: those are put off, and the run is a success.
+func TestARefusedReadIsNoUnreadableRecord(t *testing.T) {
+	w := newWorld(t, 10)
+	subjects := w.holds(3)
+	w.clock.Advance(holdsAfter)
+	w.watched.refused = &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "no"}
+	report, err := w.worker(nil).Run(t.Context(), "refused")
+	if err == nil || report.Failed == 0 || report.PutOff != 0 {
+		t.Errorf("the run reports %+v, %v", report, err)
+	}
+	w.watched.refused = nil
+	if report := w.mustRun(); report != (archive.Report{Archived: len(subjects)}) {
+		t.Errorf("once it is allowed the run reports %+v", report)
+	}
+}
+
+// A planned hold that can't be read any more when the plan is taken up, before its batch is
+// written, keeps nobody else of its shard in the table.
+func TestARecordThatBreaksAfterThePlanKeepsNobodyElse(t *testing.T) {
+	w := newWorld(t, 200)
+	hold := w.holds(1)[0].Hold
+	neighbour := ledger.ArchiveSubject{Hold: w.neighbour(hold)}
+	w.clock.Advance(holdsAfter)
+	ctx, die := context.WithCancel(t.Context())
+	w.watched.step = func(call string, done bool) {
+		if call == "PutItem" && done {
+			die()
+		}
+	}
+	if _, err := w.worker(nil).Run(ctx, "dies"); err == nil {
+		t.Fatal("the first run did not die")
+	}
+	w.watched.step = nil
+	w.watched.breakItem(t, hold)
+	w.clock.Advance(archive.LeaseFor)
+	if report := w.mustRun(); report != (archive.Report{Archived: 1, PutOff: 1}) {
+		t.Errorf("the run reports %+v", report)
+	}
+	w.archivedOnce(ledger.ArchiveHolds, []ledger.ArchiveSubject{neighbour})
 }
