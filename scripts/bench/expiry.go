@@ -262,14 +262,15 @@ func memoryPeakMiB() (float64, error) {
 func (b *bench) newSweep(parallel int) (*expiry.Sweep, error) {
 	clock, random, logger := system.RealClock{}, system.RealRandom{}, slog.New(slog.NewTextHandler(os.Stderr, nil))
 	store := dynamo.NewStore(b.client, tableName, clock, random)
+	ahead := expiry.NewReadAhead(store)
 	ender, err := expiry.NewEnder(expiry.EnderPorts{
-		Releaser: commands.New(store, clock, random), Parking: store, Failed: noQueue{}, Clock: clock, Logger: logger,
+		Releaser: commands.New(ahead, clock, random), Parking: store, Failed: noQueue{}, Clock: clock, Logger: logger,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return expiry.NewSweep(expiry.SweepPorts{
-		Store: store, Ender: ender, Leases: store, Clock: clock, Parallel: system.RealParallel{}, Logger: logger,
+		Store: store, Ender: ender, Leases: store, Ahead: ahead, Clock: clock, Parallel: system.RealParallel{}, Logger: logger,
 	}, expiry.SweepSettings{PageItems: ledger.PageItemsMax, ParallelMax: parallel})
 }
 

@@ -3,9 +3,14 @@ package dynamo_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"holdfast/shared/commands"
 	"holdfast/shared/dynamo"
@@ -18,6 +23,8 @@ import (
 // shelf is a slot on the real engine, and what is held of it.
 type shelf struct {
 	t        *testing.T
+	client   *dynamodb.Client
+	table    string
 	scan     *dynamo.Scan
 	clock    *systemtest.Clock
 	store    *dynamo.Store
@@ -29,7 +36,7 @@ func newShelf(t *testing.T, capacity ledger.Units) *shelf {
 	client, table := dynamotest.NewTable(t)
 	clock := systemtest.NewClock(time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC))
 	random := systemtest.NewRandom(1)
-	s := &shelf{t: t, scan: dynamo.NewScan(client, table), clock: clock, store: dynamo.NewStore(client, table, clock, random)}
+	s := &shelf{t: t, client: client, table: table, scan: dynamo.NewScan(client, table), clock: clock, store: dynamo.NewStore(client, table, clock, random)}
 	s.commands = commands.New(s.store, clock, random)
 	_, err := s.commands.PutSlot(context.Background(), commands.Request{Actor: "catalog"}, soldSlot, ledger.SlotDefinition{
 		ResourceType: "show", ResourceID: "R-1", Capacity: capacity, Policy: ledger.DefaultPolicy(),
@@ -177,5 +184,34 @@ func TestCaseG9_EachHoldIsOnOnePage(t *testing.T) {
 		if !slices.Equal(listed, made) {
 			t.Errorf("in pages of %d: %d holds, want each of %d once, the newest first", limit, len(listed), holds)
 		}
+	}
+}
+
+// Holds leaves out what is not there and what can't be read, so that one bad item does not
+// keep the others from being read together.
+func TestHoldsLeavesOutWhatItCannotRead(t *testing.T) {
+	s := newShelf(t, 10)
+	good, bad := s.hold("U-1"), s.hold("U-2")
+	_, err := s.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: aws.String(s.table), UpdateExpression: aws.String("SET release_at_ms = :text"),
+		Key: map[string]types.AttributeValue{
+			dynamo.AttributePartitionKey: &types.AttributeValueMemberS{Value: "HOLD#" + string(bad)},
+			dynamo.AttributeSortKey:      &types.AttributeValueMemberS{Value: "HOLD"},
+		},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":text": &types.AttributeValueMemberS{Value: "noon"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := s.store.Hold(t.Context(), good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds, err := s.store.Holds(t.Context(), []ledger.HoldID{bad, "hold_00000000000000000000000000", good})
+	if err != nil || len(holds) != 1 || !reflect.DeepEqual(holds[0], want) {
+		t.Errorf("holds %+v, %v; want %s alone", holds, err, good)
+	}
+	if holds, err := s.store.Holds(t.Context(), nil); err != nil || len(holds) != 0 {
+		t.Errorf("of none: %v, %v", holds, err)
 	}
 }

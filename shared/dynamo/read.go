@@ -146,6 +146,27 @@ func (s *Store) get(ctx context.Context, key itemKey) (item, error) {
 	return out.Item, nil
 }
 
+// Holds returns the holds of these ids in no fixed order. An id without a hold is left out,
+// and so is an item that can't be read as one: whoever needs it learns why from Hold. It
+// reads more than one chunk of ids one after the other.
+func (s *Store) Holds(ctx context.Context, ids []ledger.HoldID) ([]ledger.Hold, error) {
+	keys := make([]itemKey, len(ids))
+	for i, id := range ids {
+		keys[i] = holdKey(id)
+	}
+	items, err := s.batchGet(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	holds := make([]ledger.Hold, 0, len(items))
+	for _, i := range s.unpurged(items) {
+		if hold, err := decodeHold(i); err == nil {
+			holds = append(holds, hold)
+		}
+	}
+	return holds, nil
+}
+
 // batchGet reads items by key, strongly consistent, in no fixed order. Absent ones are
 // left out. What DynamoDB leaves unprocessed is asked for again, with pauses.
 func (s *Store) batchGet(ctx context.Context, keys []itemKey) ([]item, error) {

@@ -12,8 +12,10 @@ import (
 type FunctionPorts struct {
 	Store    Store
 	Releaser Releaser
-	Parking  Parking
-	Leases   lease.Leases
+	// Ahead reads for Releaser what a sweep is about to end.
+	Ahead   Ahead
+	Parking Parking
+	Leases  lease.Leases
 	// Due is the queue of due messages, and Failed the one that is told of parked holds.
 	Due, Failed Sender
 	Skew        Skew
@@ -27,15 +29,15 @@ type FunctionPorts struct {
 // NewFunction puts the parts of the expiry function together. It returns an error when a
 // port is missing or a setting is out of bounds.
 func NewFunction(p FunctionPorts, settings SweepSettings) (*Handler, error) {
-	if p.Due == nil {
-		return nil, errors.New("expiry: the queue of due messages is missing")
+	if p.Due == nil || p.Ahead == nil {
+		return nil, errors.New("expiry: the queue of due messages, or what reads ahead, is missing")
 	}
 	ender, err := NewEnder(EnderPorts{Releaser: p.Releaser, Parking: p.Parking, Failed: p.Failed, Clock: p.Clock, Logger: p.Logger})
 	if err != nil {
 		return nil, err
 	}
 	sweep, err := NewSweep(SweepPorts{
-		Store: p.Store, Ender: ender, Leases: p.Leases, Helpers: NewHelpQueue(p.Due),
+		Store: p.Store, Ender: ender, Leases: p.Leases, Helpers: NewHelpQueue(p.Due), Ahead: p.Ahead,
 		Clock: p.Clock, Parallel: p.Parallel, Logger: p.Logger,
 	}, settings)
 	if err != nil {

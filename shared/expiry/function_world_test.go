@@ -81,6 +81,7 @@ type function struct {
 	*world
 	store    expiry.Store
 	releaser expiry.Releaser
+	ahead    expiry.Ahead
 	parking  expiry.Parking
 	failed   expiry.Sender
 	parallel system.Parallel
@@ -92,7 +93,7 @@ type function struct {
 
 func (w *world) function() *function {
 	return &function{
-		world: w, store: w.store, releaser: w.commands, parking: w.store, failed: w.failed,
+		world: w, store: w.store, releaser: w.commands, ahead: expiry.NewReadAhead(w.store), parking: w.store, failed: w.failed,
 		parallel: systemtest.OneByOne{}, queue: &dueQueue{clock: w.clock},
 	}
 }
@@ -108,7 +109,7 @@ func (f *function) handler() *expiry.Handler {
 func (f *function) ports() expiry.FunctionPorts {
 	source := telemetry.Source{Stage: "dev", Function: "expiry"}
 	return expiry.FunctionPorts{
-		Store: f.store, Releaser: f.releaser, Parking: f.parking, Leases: f.leases, Due: f.queue, Failed: f.failed,
+		Store: f.store, Releaser: f.releaser, Ahead: f.ahead, Parking: f.parking, Leases: f.leases, Due: f.queue, Failed: f.failed,
 		Skew: &f.gauge, Metrics: telemetry.NewEmitter(&f.metrics, f.clock, source), Clock: f.clock,
 		Random: systemtest.NewRandom(2), Parallel: f.parallel, Logger: telemetry.NewLogger(&f.logs, source),
 	}

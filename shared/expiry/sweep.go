@@ -67,13 +67,20 @@ type Helpers interface {
 	Call(ctx context.Context, n int) error
 }
 
-// SweepPorts is what a Sweep works with. All but Helpers are needed; without them it does
-// all of the work alone.
+// Ahead reads the holds of a round together. A ReadAhead is one.
+type Ahead interface {
+	// Read reads them for whoever ends them. An error costs time only.
+	Read(ctx context.Context, ids []ledger.HoldID) error
+}
+
+// SweepPorts is what a Sweep works with. All but Helpers and Ahead are needed; without the
+// ones it does all of the work alone, and without the other each hold is read by itself.
 type SweepPorts struct {
 	Store    Store
 	Ender    HoldEnder
 	Leases   lease.Leases
 	Helpers  Helpers
+	Ahead    Ahead
 	Clock    system.Clock
 	Parallel system.Parallel
 	Logger   *slog.Logger
@@ -325,6 +332,7 @@ type attempt struct {
 func (r *run) round(ctx context.Context, batch []entry) []entry {
 	clock := r.ports.Clock
 	over := clock.Now().Add(RoundFor)
+	r.readAhead(ctx, batch)
 	attempts := make([]attempt, len(batch))
 	r.ports.Parallel.Do(len(batch), r.pace.parallel, func(i int) {
 		// The first is always begun, so that every round does something.
@@ -355,6 +363,20 @@ func (r *run) round(ctx context.Context, batch []entry) []entry {
 	}
 	r.pace = r.pace.after(writes, strained)
 	return left
+}
+
+// readAhead reads the holds of a batch together.
+func (r *run) readAhead(ctx context.Context, batch []entry) {
+	if r.ports.Ahead == nil || len(batch) < 2 {
+		return
+	}
+	ids := make([]ledger.HoldID, len(batch))
+	for i, e := range batch {
+		ids[i] = e.ID
+	}
+	if err := r.ports.Ahead.Read(ctx, ids); err != nil {
+		r.ports.Logger.WarnContext(ctx, "the holds of a round could not be read together; each is read by itself", slog.Any("error", err))
+	}
 }
 
 // wait waits until the first of the shards that others have is free, once in a run, and

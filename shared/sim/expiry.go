@@ -25,9 +25,9 @@ func (w *world) startExpiry() {
 
 // newExpiry wires the expiry function of the instance.
 func (i *instance) newExpiry(store *dynamo.Store) (*expiry.Handler, error) {
-	w, random := i.world, taskRandom{i.world.kernel}
+	w, random, ahead := i.world, taskRandom{i.world.kernel}, expiry.NewReadAhead(store)
 	return expiry.NewFunction(expiry.FunctionPorts{
-		Store: store, Releaser: commands.New(store, i.clock, random), Parking: store, Leases: store,
+		Store: store, Releaser: commands.New(ahead, i.clock, random), Ahead: ahead, Parking: store, Leases: store,
 		Due: expiry.NewQueue(&sender{w, i}, dueQueueURL), Failed: expiry.NewQueue(&sender{w, i}, expiryFailedQueueURL),
 		Skew: i.gauge, Metrics: noMetrics{}, Clock: i.clock, Random: random, Parallel: parallel{w.kernel}, Logger: noLogger,
 	}, w.sweep)

@@ -112,7 +112,9 @@ func expiryFunction() Function {
 			VariableStage, VariableTableName, VariableSweepPage, VariableDueQueueURL, VariableExpiryFailedQueueURL,
 		},
 		Grants: []Grant{
-			{ResourceTable, CallerCode, []string{"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}},
+			{ResourceTable, CallerCode, []string{
+				"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem",
+			}},
 			{ResourceTableIndexDue, CallerCode, []string{"dynamodb:Query"}},
 			// A message whose time has not come is sent on, and a sweep calls for help.
 			{ResourceDueQueue, CallerCode, []string{"sqs:SendMessage"}},

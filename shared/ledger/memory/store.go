@@ -88,6 +88,21 @@ func (s *Store) Hold(ctx context.Context, id ledger.HoldID) (ledger.Hold, error)
 	return cloneHold(hold), nil
 }
 
+// Holds returns the holds of these ids, in their order. An id without a hold is left out.
+func (s *Store) Holds(ctx context.Context, ids []ledger.HoldID) ([]ledger.Hold, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mutex.Unlock()
+	var holds []ledger.Hold
+	for _, id := range ids {
+		if hold, found := s.holds[id]; found {
+			holds = append(holds, cloneHold(hold))
+		}
+	}
+	return holds, nil
+}
+
 // Slots implements ledger.Store.
 func (s *Store) Slots(ctx context.Context, ids []ledger.SlotID) ([]ledger.Slot, error) {
 	if len(ids) > ledger.PageItemsMax {
