@@ -6,6 +6,10 @@ import "holdfast/shared/telemetry"
 // only stay in the table a little longer.
 const archivesMissed = 2
 
+// archivesTruncated: a run that is cut once has met the records of a busy day. A day of such
+// runs is an archive that does not keep up.
+const archivesTruncated = 24
+
 // archiveAlarms watch that old records leave the table. Nothing is lost when they do not,
 // but the table grows.
 func archiveAlarms(metric metricOf) []alarm {
@@ -15,6 +19,9 @@ func archiveAlarms(metric metricOf) []alarm {
 				"Look at the schedule of the archive function, its dead letters, and its log."),
 		above("ArchiveFailed", metric(telemetry.MetricArchiveFailed, "Sum", hourPeriod), 0, archivesMissed,
 			"Batches of the archive fail, hour after hour: what was written differs from what was read back, or the bucket does not answer. Nothing leaves the table then. "+
-				"Look at the log of the archive function for the batch and the error, and at the bucket; then run scripts/ops archive."),
+				"Look at the log of the archive function for the batch and the error, and at the bucket; scripts/ops archive verify reads a batch again. The next run goes on where this one stopped."),
+		above("ArchiveTruncated", metric(telemetry.MetricArchiveTruncated, "Sum", hourPeriod), 0, archivesTruncated,
+			"The archive has run out of time in every run of a day: records end faster than they are archived, and the table grows. "+
+				"Look at the duration of the archive function and at the throttling of the table; then let it run more often."),
 	}
 }

@@ -25,7 +25,7 @@ func eventAlarms(metric metricOf) []alarm {
 				"Look at the log of the outbox function for the item, and at what was deployed last."),
 		above("OutboxQuarantine", metric(telemetry.MetricOutboxQuarantineSize, "Maximum", trafficPeriod), 0, 1,
 			"Events are in quarantine: consumers have never heard of them, and no retry publishes them. Nothing is lost: the event is the item. "+
-				"Read the reasons with scripts/ops status, repair the cause, then run scripts/ops redrive."),
+				"Read the reasons with scripts/ops status, repair the cause, then run scripts/ops redrive -quarantined."),
 		above("OutboxFailed", metric(telemetry.MetricOutboxFailed, "Sum", minutePeriod), 0, repeatedPeriods,
 			"Batches of events are handed back again and again: nothing is lost yet, but consumers hear late. "+
 				"Look at the log of the outbox function, and at the limits and the throttling of the event bus."),
