@@ -3,6 +3,7 @@ package consumer
 import (
 	"container/list"
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -59,7 +60,7 @@ func (b *Bounded) Once(ctx context.Context, e Event, decide Decide) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	handled, err := decide(ctx, Seen{Event: r.knows(e.ID), Version: r.version})
+	handled, err := decide(ctx, Seen{Event: slices.Contains(r.events, e.ID), Version: r.version})
 	if err != nil || !handled {
 		return err
 	}
@@ -69,15 +70,6 @@ func (b *Bounded) Once(ctx context.Context, e Event, decide Decide) error {
 	}
 	r.events = append(r.events, e.ID)
 	return nil
-}
-
-func (r *remembered) knows(id EventID) bool {
-	for _, known := range r.events {
-		if known == id {
-			return true
-		}
-	}
-	return false
 }
 
 // enter finds the subject, or begins to remember it.

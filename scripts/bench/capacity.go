@@ -36,7 +36,7 @@ var purposes = map[string]string{
 	"hold/owner":          "the owner finds the hold",
 	"hold/unpublished":    "a lost event is found again",
 	"confirm/table":       "stock moved, the hold, its event, its idempotency record: 4 items, 2 units each",
-	"confirm/due":         "the sweep has nothing more to look at",
+	"confirm/due":         "it leaves the sweep's list and enters the archive's",
 	"confirm/unpublished": "a lost event is found again",
 	"publish/table":       "each event is marked as published",
 	"publish/unpublished": "each event leaves the index",
@@ -45,7 +45,7 @@ var purposes = map[string]string{
 	"start/owner":         "the owner finds the reservation",
 	"start/unpublished":   "a lost event is found again",
 	"saga/table":          "authorized, sold, captured, completed, the notices recorded: each with its event",
-	"saga/due":            "when it is looked at again",
+	"saga/due":            "when it is looked at again, and at its end when it is archived",
 	"saga/unpublished":    "a lost event is found again",
 }
 

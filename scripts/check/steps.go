@@ -23,7 +23,7 @@ const lintVersion = "v2.15.0"
 var racePackages = []string{
 	"./shared/ledger/...", "./shared/commands/...", "./shared/dynamo", "./shared/httpapi/...",
 	"./shared/expiry/...", "./shared/outbox/...", "./shared/payment/...", "./shared/saga", "./shared/webhook/...",
-	"./scripts/internal/...",
+	"./shared/system/...", "./shared/skew", "./shared/lease/...", "./events/consumer/...", "./scripts/internal/...",
 }
 
 // stages are the stages of the CDK stack.
