@@ -94,6 +94,7 @@ func TestExpiryAndEventAlarmsRingWhenTheyShould(t *testing.T) {
 			"OutboxQuarantine":   {telemetry.MetricOutboxQuarantineSize, 0, 300, 1},
 			"OutboxDueUnsent":    {telemetry.MetricOutboxDueUnsent, 0, 60, 3},
 			"ArchiveFailed":      {telemetry.MetricArchiveFailed, 0, 3600, 2},
+			"ArchiveTruncated":   {telemetry.MetricArchiveTruncated, 0, 3600, 24},
 		} {
 			a := s.mustResource(t, "AWS::CloudWatch::Alarm", name)
 			for property, value := range map[string]any{
@@ -142,7 +143,7 @@ func TestEveryFunctionQueueAndRouteIsWatched(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
 		want := []string{"ApiServerErrors", "ApiInternalFaults", "ExpiryHeartbeat", "ExpiryLag", "ExpiryHoldsFailed", "ExpiryTruncated",
 			"ExpiryGhosts", "ExpiryParked", "ExpiryReleaseDelay", "ExpiryIndexHoles", "DueFailed", "DueQueueOld", "DueFailuresWaiting", "ExpiryFailedWaiting",
-			"ClockSkew", "ClockUnreliable", "ArchiveHeartbeat", "ArchiveFailed",
+			"ClockSkew", "ClockUnreliable", "ArchiveHeartbeat", "ArchiveFailed", "ArchiveTruncated",
 			"OutboxDueUnsent", "OutboxQuarantine", "OutboxUnpublishedLag", "ReconcileHeartbeat",
 			"OutboxSetAside", "OutboxFailed", "OutboxTruncated", "OutboxLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting", "SagaFailuresWaiting", "SagaQueueOld",
 			"WebhookFailed", "WebhookRefused", "WebhookMalformed",

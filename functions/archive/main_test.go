@@ -179,7 +179,7 @@ func TestATickArchivesWhatIsOldEnough(t *testing.T) {
 	if violations := objects.Violations(); len(violations) > 0 {
 		t.Error(violations)
 	}
-	for _, want := range []string{`"archive_archived":1`, `"archive_heartbeat":1`, `"archive_failed":0`, `"archive_put_off":0`} {
+	for _, want := range []string{`"archive_archived":1`, `"archive_heartbeat":1`, `"archive_failed":0`, `"archive_truncated":0`, `"archive_put_off":0`} {
 		if got := output(); !strings.Contains(got, want) {
 			t.Errorf("reported %s without %s", got, want)
 		}

@@ -50,14 +50,18 @@ func (h *Handler) Handle(ctx context.Context, _ json.RawMessage) error {
 }
 
 func measurements(r Report, err error) []telemetry.Measurement {
-	heartbeat := 1
+	heartbeat, truncated := 1, 0
 	if err != nil {
 		heartbeat = 0
+	}
+	if r.Truncated {
+		truncated = 1
 	}
 	return []telemetry.Measurement{
 		telemetry.Count(telemetry.MetricArchiveHeartbeat, heartbeat),
 		telemetry.Count(telemetry.MetricArchiveArchived, r.Archived),
 		telemetry.Count(telemetry.MetricArchivePutOff, r.PutOff),
 		telemetry.Count(telemetry.MetricArchiveFailed, r.Failed),
+		telemetry.Count(telemetry.MetricArchiveTruncated, truncated),
 	}
 }

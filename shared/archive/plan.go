@@ -99,6 +99,7 @@ func (s *shardRun) choose(ctx context.Context, b *batch, before time.Time) (line
 	size := 0
 	for {
 		if s.late(ctx) {
+			s.report.Truncated = true
 			return nil, nil
 		}
 		entries, next, err := s.page(ctx, before, after, SubjectsPerBatchMax)
@@ -107,6 +108,7 @@ func (s *shardRun) choose(ctx context.Context, b *batch, before time.Time) (line
 		}
 		for _, entry := range entries {
 			if s.late(ctx) {
+				s.report.Truncated = true
 				return nil, nil
 			}
 			if err := s.keep(ctx); err != nil {

@@ -2,6 +2,7 @@ package archive_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"holdfast/shared/archive"
 	"holdfast/shared/lease"
 	"holdfast/shared/ledger"
+	"holdfast/shared/telemetry"
 )
 
 // What has ended long enough ago is in the bucket, verified, marked, and leaves the table
@@ -219,4 +221,40 @@ func TestARecordThatBreaksAfterThePlanKeepsNobodyElse(t *testing.T) {
 		t.Errorf("the run reports %+v", report)
 	}
 	w.archivedOnce(ledger.ArchiveHolds, []ledger.ArchiveSubject{neighbour})
+}
+
+// told keeps what was measured.
+type told map[telemetry.MetricName]float64
+
+func (m told) Emit(_ telemetry.Properties, measurements ...telemetry.Measurement) error {
+	for _, one := range measurements {
+		m[one.Metric] = one.Value
+	}
+	return nil
+}
+
+// A run whose time ends while it still chooses a batch has old records left, and says so.
+func TestARunThatIsCutWhileItChoosesTellsOfIt(t *testing.T) {
+	w := newWorld(t, 10)
+	w.holds(1)
+	w.clock.Advance(holdsAfter)
+	reads := 0
+	w.watched.step = func(call string, done bool) {
+		switch {
+		case call == "UpdateItem" && done: // the lease
+			reads = 2 // of the lease, and of the plan
+		case call == "GetItem" && done && reads > 0:
+			if reads--; reads == 0 {
+				w.clock.Advance(archive.RunForMax)
+			}
+		}
+	}
+	metrics := told{}
+	handler := archive.NewHandler(w.worker(nil), metrics, w.random, slog.New(slog.DiscardHandler))
+	if err := handler.Handle(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if metrics[telemetry.MetricArchiveTruncated] != 1 || metrics[telemetry.MetricArchiveArchived] != 0 || metrics[telemetry.MetricArchiveHeartbeat] != 1 {
+		t.Errorf("the run tells %v", metrics)
+	}
 }

@@ -69,6 +69,7 @@ const (
 	MetricArchiveArchived  MetricName = "archive_archived"
 	MetricArchivePutOff    MetricName = "archive_put_off"
 	MetricArchiveFailed    MetricName = "archive_failed"
+	MetricArchiveTruncated MetricName = "archive_truncated"
 )
 
 // The metrics of the outbox relay. It reports all of them after every batch; the lag
@@ -151,6 +152,7 @@ func Metrics() []Metric {
 		{MetricArchiveArchived, UnitCount, "Holds and reservations that were moved to the archive, verified."},
 		{MetricArchivePutOff, UnitCount, "Records that are old enough and can't be archived yet, as their payment is not at rest; each is looked at again."},
 		{MetricArchiveFailed, UnitCount, "Batches of the archive that failed; each is taken up again by a later run."},
+		{MetricArchiveTruncated, UnitCount, "Runs of the archive whose time ended with old records left; the next run goes on."},
 		{MetricOutboxDueUnsent, UnitCount, "Due messages that the queue did not take; the sweep ends their holds a little later."},
 		{MetricOutboxPublished, UnitCount, "Events that the bus accepted and that were marked as published."},
 		{MetricOutboxFailed, UnitCount, "Stream records that could not be read, published or marked; each comes again."},
