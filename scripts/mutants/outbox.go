@@ -29,11 +29,13 @@ func outboxMutants() []mutant {
 			name:  "go on behind a failure",
 			edits: []edit{{outboxDelivery, "		for i, err := range d.deliver(ctx, call) {\n			if err != nil {\n				return done + i\n			}\n		}\n", "		d.deliver(ctx, call)\n"}},
 			harm:  "an event that the bus refuses is skipped for ever",
+			tests: []string{"./shared/outbox"},
 		},
 		{
 			name:  "report the last record as the failed one",
 			edits: []edit{{outboxRelay, "records[failed].sequenceNumber", "records[len(records)-1].sequenceNumber"}},
 			harm:  "the stream moves on behind events that were never published",
+			tests: []string{"./shared/outbox"},
 		},
 		{
 			name: "believe the answer as a whole",
@@ -63,6 +65,7 @@ func outboxMutants() []mutant {
 			name:  "a mark that fails is a mark",
 			edits: []edit{{outboxDelivery, "			failures[i] = fmt.Errorf(\"mark as published: %w\", err)\n			continue\n", "			_ = fmt.Errorf(\"mark as published: %w\", err)\n			continue\n"}},
 			harm:  "published events stay in the list of those that wait, and are taken for lost",
+			tests: []string{"./shared/outbox"},
 		},
 		{
 			name:  "stop at what cannot be read",
