@@ -64,7 +64,8 @@ func NewDriver(ports Ports) *Driver { return &Driver{ports} }
 // Drive takes the reservation as far as it can go now, and notes when to look again. The
 // notice is what the provider told, or nil. It returns nil when that is done, also when
 // the provider does not answer; an error means that the caller should come again.
-// CodeReservationNotFound says that there is no such reservation, or none yet.
+// CodeReservationNotFound says that there is no such reservation, or none yet, and
+// CodeReservationArchived that something is to be done about one that lies in the archive.
 func (d *Driver) Drive(ctx context.Context, id ledger.ReservationID, notice *payment.Notice, request ledger.RequestID) error {
 	w := &drive{Driver: d, id: id, request: request, notice: notice, sightings: map[ledger.AttemptNumber]Sighting{}}
 	if err := w.load(ctx); err != nil {
@@ -156,6 +157,10 @@ func (w *drive) load(ctx context.Context) error {
 
 // write commits the decision's change, and reads anew when somebody else was faster.
 func (w *drive) write(ctx context.Context, decision Decision) error {
+	if w.reservation.ArchivedIn != "" {
+		// Nothing can be written of it any more. A person must see to what has come so late.
+		return fmt.Errorf("reservation %s: %w", w.id, ledger.ReservationArchived())
+	}
 	err := w.ports.Store.Commit(ctx, decision.Change)
 	var refused *ledger.Refused
 	if errors.As(err, &refused) {

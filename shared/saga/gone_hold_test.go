@@ -87,3 +87,34 @@ func TestALostHoldIsNoGoneHold(t *testing.T) {
 	store.gone = hold
 	w.wantCode(w.driver.Drive(t.Context(), id, nil, "request"), ledger.CodeHoldNotFound)
 }
+
+// What comes for a reservation that lies in the archive is refused at once, and ends as a
+// dead letter, where a person finds it. To look at it changes nothing and is no failure.
+func TestAnArchivedReservationIsForAPerson(t *testing.T) {
+	store := &purged{Store: memory.New()}
+	w := newWorldOn(t, store)
+	w.slot("A", 1, nil)
+	w.bank.SetDefaultScript(paymenttest.Script{VoidLies: true})
+	hold := w.hold("U", one("A"))
+	id, secret := w.start("U", hold, "key")
+	w.minutes(60)
+	w.notices()
+	w.purge(store, hold)
+	events, err := store.ReservationEvents(t.Context(), id)
+	w.must(err)
+	now := w.clock.Now()
+	change, err := ledger.ArchiveReservation(w.reservation(id), events, "batch", now.Add(time.Hour).Truncate(time.Second), now)
+	w.must(err)
+	w.must(store.Commit(t.Context(), change))
+	w.drive(id, nil)
+	_, err = w.bank.LateSuccess(secret.Reveal(), true)
+	w.must(err)
+	before := len(w.provider.Calls())
+	for _, n := range w.notices() {
+		w.wantCode(w.driver.Drive(t.Context(), id, n, "request"), ledger.CodeReservationArchived)
+	}
+	if asked := len(w.provider.Calls()) - before; asked < 1 || asked > 2 {
+		t.Errorf("the provider was asked %d times", asked)
+	}
+	w.wantReservation(id, ledger.ReservationCanceled, ledger.ReasonExpired)
+}
