@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"holdfast/shared/ledger"
 	"holdfast/shared/system"
 	"holdfast/shared/system/systemtest"
+	"holdfast/shared/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -89,30 +89,6 @@ func environment(t *testing.T, table, endpoint string) *archivetest.Bucket {
 	return objects
 }
 
-// capturedOutput makes what the function writes to standard output readable.
-func capturedOutput(t *testing.T) func() string {
-	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "stdout"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout := os.Stdout
-	os.Stdout = file
-	t.Cleanup(func() {
-		os.Stdout = stdout
-		if err := file.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return func() string {
-		text, err := os.ReadFile(file.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-}
-
 // endedHold makes a hold of one unit and gives it up, so long ago, with its events
 // published.
 func endedHold(t *testing.T, store *dynamo.Store, clock *systemtest.Clock) ledger.HoldID {
@@ -153,7 +129,7 @@ func endedHold(t *testing.T, store *dynamo.Store, clock *systemtest.Clock) ledge
 func TestATickArchivesWhatIsOldEnough(t *testing.T) {
 	client, table := dynamotest.NewTable(t)
 	objects := environment(t, table, *client.Options().BaseEndpoint)
-	output := capturedOutput(t)
+	output := telemetrytest.Output(t)
 	old := systemtest.NewClock(time.Now().UTC().Truncate(time.Millisecond).Add(-31 * day))
 	store := dynamo.NewStore(client, table, old, system.RealRandom{})
 	id := endedHold(t, store, old)
@@ -189,7 +165,7 @@ func TestATickArchivesWhatIsOldEnough(t *testing.T) {
 // A table that can't be read is an error, never a tick that had nothing to do.
 func TestAnUnreachableTableIsAnError(t *testing.T) {
 	environment(t, "no-such-table", *dynamotest.Engine(t).Client().Options().BaseEndpoint)
-	output := capturedOutput(t)
+	output := telemetrytest.Output(t)
 	handle, err := compose(t.Context())
 	if err != nil {
 		t.Fatal(err)

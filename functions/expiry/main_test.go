@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +25,7 @@ import (
 	"holdfast/shared/ledger"
 	"holdfast/shared/system"
 	"holdfast/shared/system/systemtest"
+	"holdfast/shared/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -79,30 +79,6 @@ func environment(t *testing.T, table, endpoint string) *queues {
 	return q
 }
 
-// capturedOutput makes what the function writes to standard output readable.
-func capturedOutput(t *testing.T) func() string {
-	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "stdout"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout := os.Stdout
-	os.Stdout = file
-	t.Cleanup(func() {
-		os.Stdout = stdout
-		if err := file.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return func() string {
-		text, err := os.ReadFile(file.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-}
-
 func makeHold(t *testing.T, c *commands.Commands) ledger.HoldID {
 	t.Helper()
 	var id ledger.HoldID
@@ -137,7 +113,7 @@ func putSlot(t *testing.T, store *dynamo.Store) *commands.Commands {
 func TestTheWiringWorks(t *testing.T) {
 	client, table := dynamotest.NewTable(t)
 	environment(t, table, *client.Options().BaseEndpoint)
-	output := capturedOutput(t)
+	output := telemetrytest.Output(t)
 	handle, err := compose(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +178,7 @@ func mustReport(t *testing.T, output string) {
 // A table that can't be read is an error, never a sweep that had nothing to do.
 func TestAnUnreachableTableIsAnError(t *testing.T) {
 	environment(t, "no-such-table", *dynamotest.Engine(t).Client().Options().BaseEndpoint)
-	output := capturedOutput(t)
+	output := telemetrytest.Output(t)
 	handle, err := compose(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +216,7 @@ func TestALocalRunNamesItsQueues(t *testing.T) {
 func TestDueMessagesAreWiredToo(t *testing.T) {
 	client, table := dynamotest.NewTable(t)
 	q := environment(t, table, *client.Options().BaseEndpoint)
-	output := capturedOutput(t)
+	output := telemetrytest.Output(t)
 	handle, err := compose(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -292,7 +268,7 @@ func mustMessage(t *testing.T, store *dynamo.Store, id ledger.HoldID) string {
 func TestAnUnreadableHoldIsParked(t *testing.T) {
 	client, table := dynamotest.NewTable(t)
 	q := environment(t, table, *client.Options().BaseEndpoint)
-	output := capturedOutput(t)
+	output := telemetrytest.Output(t)
 	handle, err := compose(t.Context())
 	if err != nil {
 		t.Fatal(err)

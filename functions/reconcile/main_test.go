@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	"holdfast/shared/outbox"
 	"holdfast/shared/reconcile"
 	"holdfast/shared/system/systemtest"
+	"holdfast/shared/telemetry/telemetrytest"
 	"holdfast/shared/topology"
 )
 
@@ -104,30 +104,6 @@ func environment(t *testing.T, table, dynamoDB, endpoint string) {
 	t.Setenv("HOLDFAST_LOCAL_SQS_ENDPOINT", endpoint)
 }
 
-// capturedOutput makes what the function writes to standard output readable.
-func capturedOutput(t *testing.T) func() string {
-	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "stdout"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout := os.Stdout
-	os.Stdout = file
-	t.Cleanup(func() {
-		os.Stdout = stdout
-		if err := file.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return func() string {
-		text, err := os.ReadFile(file.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-}
-
 // ledgerOfYesterday has a slot and a hold that expired yesterday, and a hold that was made
 // so long ago. It returns the latter's id.
 func ledgerOfYesterday(t *testing.T, client *dynamodb.Client, table string, ago time.Duration) ledger.HoldID {
@@ -177,7 +153,7 @@ func TestTheWiringWorks(t *testing.T) {
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	environment(t, table, *client.Options().BaseEndpoint, server.URL)
-	output := capturedOutput(t)
+	output := telemetrytest.Output(t)
 	handle, err := compose(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -221,7 +197,7 @@ func TestARedriveSendsDueMessagesAndHolesAreFound(t *testing.T) {
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	environment(t, table, *client.Options().BaseEndpoint, server.URL)
-	output := capturedOutput(t)
+	output := telemetrytest.Output(t)
 	handle, err := compose(t.Context())
 	if err != nil {
 		t.Fatal(err)

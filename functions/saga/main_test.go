@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"holdfast/shared/payment"
 	"holdfast/shared/payment/stripetest"
 	"holdfast/shared/system"
+	"holdfast/shared/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -42,7 +42,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	client, table := dynamotest.NewTable(t)
 	store := dynamo.NewStore(client, table, system.RealClock{}, system.RealRandom{})
-	w := &world{t: t, store: store, shop: commands.New(store, system.RealClock{}, system.RealRandom{}), output: capturedOutput(t)}
+	w := &world{t: t, store: store, shop: commands.New(store, system.RealClock{}, system.RealRandom{}), output: telemetrytest.Output(t)}
 	stripe, err := stripetest.Start(stripetest.Options{APIKey: payment.NewSecret(apiKey), Clock: system.RealClock{}})
 	w.check(err)
 	t.Cleanup(func() { w.check(stripe.Close()) })
@@ -71,30 +71,6 @@ func environment(t *testing.T, table, endpoint string) {
 	t.Setenv("HOLDFAST_TABLE_NAME", table)
 	t.Setenv("HOLDFAST_PAYMENT_SECRET_ID", "payment")
 	t.Setenv("HOLDFAST_LOCAL_DYNAMODB_ENDPOINT", endpoint)
-}
-
-// capturedOutput makes what the function writes to standard output readable.
-func capturedOutput(t *testing.T) func() string {
-	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "stdout"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout := os.Stdout
-	os.Stdout = file
-	t.Cleanup(func() {
-		os.Stdout = stdout
-		if err := file.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return func() string {
-		text, err := os.ReadFile(file.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
 }
 
 func (w *world) check(err error) {
@@ -221,7 +197,7 @@ func TestAnUnreachableTableIsAnError(t *testing.T) {
 	environment(t, "no-such-table", *dynamotest.Engine(t).Client().Options().BaseEndpoint)
 	t.Setenv("HOLDFAST_LOCAL_SECRETS_ENDPOINT", "http://127.0.0.1:1")
 	t.Setenv("HOLDFAST_LOCAL_STRIPE_ENDPOINT", "http://127.0.0.1:1")
-	output := capturedOutput(t)
+	output := telemetrytest.Output(t)
 	handle, err := compose(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +23,7 @@ import (
 	"holdfast/shared/payment/stripetest"
 	"holdfast/shared/system"
 	"holdfast/shared/system/systemtest"
+	"holdfast/shared/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -91,7 +91,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	client, table := dynamotest.NewTable(t)
 	w := &world{
-		t: t, clock: systemtest.NewClock(start), cloud: &cloud{down: map[string]bool{}}, output: capturedOutput(t),
+		t: t, clock: systemtest.NewClock(start), cloud: &cloud{down: map[string]bool{}}, output: telemetrytest.Output(t),
 		store: dynamo.NewStore(client, table, system.RealClock{}, system.RealRandom{}),
 	}
 	server := httptest.NewServer(w.cloud)
@@ -114,30 +114,6 @@ func environment(t *testing.T, table, dynamoDB, others string) {
 	t.Setenv("HOLDFAST_LOCAL_DYNAMODB_ENDPOINT", dynamoDB)
 	t.Setenv("HOLDFAST_LOCAL_SQS_ENDPOINT", others)
 	t.Setenv("HOLDFAST_LOCAL_SECRETS_ENDPOINT", others)
-}
-
-// capturedOutput makes what the function writes to standard output readable.
-func capturedOutput(t *testing.T) func() string {
-	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "stdout"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout := os.Stdout
-	os.Stdout = file
-	t.Cleanup(func() {
-		os.Stdout = stdout
-		if err := file.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return func() string {
-		text, err := os.ReadFile(file.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
 }
 
 // sample is one of the sample events, and the body that is in it.
