@@ -2,12 +2,12 @@ package main
 
 import "holdfast/shared/telemetry"
 
-// archivesMissed: the archive runs each hour, and a run may be late or fail once; records
-// only stay in the table a little longer.
+// archivesMissed are hours: the archive runs four times in each, and a run may be late or
+// fail; records only stay in the table a little longer.
 const archivesMissed = 2
 
-// archivesTruncated: a run that is cut once has met the records of a busy day. A day of such
-// runs is an archive that does not keep up.
+// archivesTruncated are hours: runs that are cut have met the records of a busy day. A day of
+// such hours is an archive that does not keep up.
 const archivesTruncated = 24
 
 // archiveAlarms watch that old records leave the table. Nothing is lost when they do not,
@@ -21,7 +21,7 @@ func archiveAlarms(metric metricOf) []alarm {
 			"Batches of the archive fail, hour after hour: what was written differs from what was read back, or the bucket does not answer. Nothing leaves the table then. "+
 				"Look at the log of the archive function for the batch and the error, and at the bucket; scripts/ops archive verify reads a batch again. The next run goes on where this one stopped."),
 		above("ArchiveTruncated", metric(telemetry.MetricArchiveTruncated, "Sum", hourPeriod), 0, archivesTruncated,
-			"The archive has run out of time in every run of a day: records end faster than they are archived, and the table grows. "+
+			"The archive has run out of time in every hour of a day: records end faster than they are archived, and the table grows. "+
 				"Look at the duration of the archive function and at the throttling of the table; then let it run more often."),
 	}
 }
