@@ -73,6 +73,13 @@ func outboxMutants() []mutant {
 			harm:  "one event that cannot be published keeps all behind it from being published for hours",
 			tests: []string{"./shared/outbox"},
 		},
+	}
+}
+
+// redriveMutants are mistakes with the list of unpublished events, due messages, redrive and
+// the quarantine.
+func redriveMutants() []mutant {
+	return []mutant{
 		{
 			name:  "a published event stays unpublished",
 			edits: []edit{{dynamoEvent, ".\n			Remove(expression.Name(AttributeUnpublishedShard)).\n			Remove(expression.Name(AttributeUnpublishedOrder))", ""}},
@@ -83,12 +90,6 @@ func outboxMutants() []mutant {
 			edits: []edit{{dynamoEvent, "UnpublishedShard: unpublishedShardKey(ledger.UnpublishedShard(e.ID)),", "UnpublishedShard: unpublishedShardKey(ledger.UnpublishedShard(e.ID))[:0],"}},
 			harm:  "an event that the stream loses is never found again",
 		},
-	}
-}
-
-// redriveMutants are mistakes with due messages, redrive and the quarantine.
-func redriveMutants() []mutant {
-	return []mutant{
 		{
 			name:  "send no due message",
 			edits: []edit{{outboxDue, "if !waits || r.ports", "if waits || r.ports"}},

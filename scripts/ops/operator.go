@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -79,7 +80,7 @@ func readEnvironment(file string) (map[string]string, error) {
 		}
 		file = filepath.Join(root, localFolderName, localrun.EnvironmentFileName)
 	}
-	text, err := os.ReadFile(file) //nolint:gosec // the operator names the file
+	text, err := os.ReadFile(file)
 	if local && errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("no local run is there; begin one with `go run ./scripts/local`, or name a stage by -environment FILE")
 	}
@@ -100,16 +101,18 @@ func (o *operator) table(value any, titles string, rows func(print func(columns 
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(value)
 	}
-	w := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, titles)
+	var text strings.Builder
+	text.WriteString(titles + "\n")
 	rows(func(columns ...any) {
+		words := make([]string, len(columns))
 		for i, column := range columns {
-			if i > 0 {
-				fmt.Fprint(w, "\t")
-			}
-			fmt.Fprint(w, column)
+			words[i] = fmt.Sprint(column)
 		}
-		fmt.Fprintln(w)
+		text.WriteString(strings.Join(words, "\t") + "\n")
 	})
+	w := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(w, text.String()); err != nil {
+		return err
+	}
 	return w.Flush()
 }
