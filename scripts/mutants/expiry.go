@@ -116,7 +116,7 @@ func paceMutants() []mutant {
 		},
 		{
 			name:  "do not give way",
-			edits: []edit{{expiryPace, "	p.parallel = max(1, p.parallel/2)\n", "	p.parallel = max(1, p.parallel)\n"}},
+			edits: []edit{{expiryPace, "max(p.parallelMin, p.parallel/2)", "max(p.parallelMin, p.parallel)"}},
 			harm:  "a backlog of the sweep makes every buyer slow",
 			tests: []string{"./shared/expiry"},
 		},

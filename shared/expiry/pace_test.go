@@ -18,7 +18,7 @@ func steady(n int, each time.Duration) []time.Duration {
 func TestThePaceIsBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, ParallelLimit).Draw(t, "most")
-		p := newPace(most)
+		p := newPace(1, most)
 		for range rapid.IntRange(1, 100).Draw(t, "rounds") {
 			writes := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) time.Duration {
 				return time.Duration(rapid.Int64Range(0, int64(StepFor)).Draw(t, "write"))
@@ -35,6 +35,9 @@ func TestThePaceIsBounded(t *testing.T) {
 			if strained && before.parallel > 1 && p.parallel >= before.parallel {
 				t.Fatalf("a strained database gets %d at once after %d", p.parallel, before.parallel)
 			}
+			if p.probeAfter < 1 || p.probeAfter > probeAfterMax || p.calm > p.probeAfter && p.parallel < most {
+				t.Fatalf("%d of %d calm rounds", p.calm, p.probeAfter)
+			}
 			if p.baseline < 0 || len(p.writes) >= samplesMin {
 				t.Fatalf("a baseline of %s, and %d writes that are not judged", p.baseline, len(p.writes))
 			}
@@ -45,30 +48,38 @@ func TestThePaceIsBounded(t *testing.T) {
 // A sweep begins gently, and on a database that does not mind it comes to its most, one
 // step for each round.
 func TestACalmDatabaseIsUsedInFull(t *testing.T) {
-	p := newPace(ParallelMaxDefault)
-	if p.parallel != 2 {
+	p := newPace(1, ParallelMaxDefault)
+	if p.parallel != 1 {
 		t.Errorf("it begins with %d at once", p.parallel)
 	}
 	for round := 1; round <= 2*ParallelMaxDefault; round++ {
 		p = p.after(steady(p.batch(), 10*time.Millisecond), false)
-		if want := min(2+round, ParallelMaxDefault); p.parallel != want {
+		if want := min(1+round, ParallelMaxDefault); p.parallel != want {
 			t.Fatalf("%d at once after %d rounds, want %d", p.parallel, round, want)
 		}
 	}
-	if newPace(1).parallel != 1 {
-		t.Error("the most is 1, and it begins with more")
+	if p := newPace(1, 1).after(steady(100, 10*time.Millisecond), false); p.parallel != 1 {
+		t.Error("the most is 1, and it does more")
 	}
 }
 
-// A database whose writes wait for each other takes longer the more are made at once. The
-// pace stays where little is gained by more.
+// A database whose writes wait for each other takes longer the more are made at once, and
+// nothing is gained. The pace stays at one, where a buyer waits least, and tries more the
+// more seldom the longer that lasts.
 func TestASerialDatabaseIsNotPressed(t *testing.T) {
-	p := newPace(ParallelMaxDefault)
-	for round := range 200 {
+	p := newPace(1, ParallelMaxDefault)
+	pressed := 0
+	for round := range 400 {
 		p = p.after(steady(p.batch(), time.Duration(p.parallel)*time.Millisecond), false)
-		if p.parallel > 4 {
+		if p.parallel > 2 {
 			t.Fatalf("round %d: %d at once", round, p.parallel)
 		}
+		if round >= 200 && p.parallel > 1 {
+			pressed++
+		}
+	}
+	if pressed < 1 || pressed > 200/probeAfterMax+1 {
+		t.Errorf("pressed in %d of the last 200 rounds", pressed)
 	}
 }
 
@@ -81,14 +92,15 @@ func TestThePaceShrinksAndComesBack(t *testing.T) {
 		}
 		return p
 	}
-	p := calm(newPace(ParallelMaxDefault), 10, 10*time.Millisecond)
+	p := calm(newPace(1, ParallelMaxDefault), 10, 10*time.Millisecond)
 	for _, want := range []int{4, 2, 1, 1} {
 		// The times of a strained round are not taken for usual.
 		if p = p.after(steady(p.batch(), StepFor), true); p.parallel != want || p.baseline != 10*time.Millisecond {
 			t.Fatalf("%d at once and a baseline of %s, want %d", p.parallel, p.baseline, want)
 		}
 	}
-	if p = calm(p, ParallelMaxDefault, 10*time.Millisecond); p.parallel != ParallelMaxDefault {
+	// Three times it was too much, so eight calm rounds pass before one more is tried.
+	if p = calm(p, 8+ParallelMaxDefault-2, 10*time.Millisecond); p.parallel != ParallelMaxDefault {
 		t.Errorf("%d at once after the throttle", p.parallel)
 	}
 	if p = calm(p, 1, 12*time.Millisecond); p.parallel != ParallelMaxDefault {
@@ -98,15 +110,15 @@ func TestThePaceShrinksAndComesBack(t *testing.T) {
 	if slower.parallel >= ParallelMaxDefault {
 		t.Errorf("%d at once when writes take 30 %% longer", slower.parallel)
 	}
-	if p = calm(p, 30, 30*time.Millisecond); p.parallel != ParallelMaxDefault {
+	if p = calm(p, 60, 30*time.Millisecond); p.parallel != ParallelMaxDefault {
 		t.Errorf("%d at once when slow writes have become usual", p.parallel)
 	}
 }
 
 // Five slow writes in a hundred are no strain, six are: the p95 decides.
 func TestTheP95Decides(t *testing.T) {
-	for slow, want := range map[int]int{5: 4, 6: 1} {
-		p := newPace(ParallelMaxDefault).after(steady(100, 10*time.Millisecond), false) // 3 at once
+	for slow, want := range map[int]int{5: 3, 6: 1} {
+		p := newPace(1, ParallelMaxDefault).after(steady(100, 10*time.Millisecond), false) // 2 at once
 		if p = p.after(append(steady(100-slow, 10*time.Millisecond), steady(slow, time.Second)...), false); p.parallel != want {
 			t.Errorf("with %d slow writes %d at once, want %d", slow, p.parallel, want)
 		}
@@ -116,7 +128,7 @@ func TestTheP95Decides(t *testing.T) {
 // A few writes tell nothing by themselves. They count together with those of the next
 // rounds, also when a slow database lets no round have many.
 func TestFewWritesAreJudgedTogether(t *testing.T) {
-	p := newPace(ParallelMaxDefault).after(steady(100, 10*time.Millisecond), false)
+	p := newPace(1, ParallelMaxDefault).after(steady(100, 10*time.Millisecond), false)
 	for round := range 4 {
 		before := p.parallel
 		p = p.after(steady(samplesMin/4, time.Second), false)
@@ -126,6 +138,19 @@ func TestFewWritesAreJudgedTogether(t *testing.T) {
 	}
 	if idle := p.after(nil, false); idle.parallel != p.parallel || idle.baseline != p.baseline {
 		t.Errorf("a round without writes changes the pace")
+	}
+}
+
+// A pace with a least goes no lower, and judges by what writes take at that.
+func TestThePaceHasALeast(t *testing.T) {
+	p := newPace(4, 8)
+	for range 20 {
+		if p = p.after(steady(p.batch(), time.Duration(p.parallel)*time.Millisecond), false); p.parallel < 4 || p.parallel > 5 {
+			t.Fatalf("%d at once", p.parallel)
+		}
+	}
+	if p = p.after(nil, true); p.parallel != 4 {
+		t.Errorf("%d at once when the database is strained", p.parallel)
 	}
 }
 

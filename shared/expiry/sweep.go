@@ -93,6 +93,9 @@ type SweepSettings struct {
 	PageItems int
 	// ParallelMax is how many holds it ends at once at the most, 1 to ParallelLimit.
 	ParallelMax int
+	// ParallelMin is how many it ends at once at the least, however slow writes become, 1 to
+	// ParallelMax; 0 stands for 1. More than 1 takes from the buyers.
+	ParallelMin int
 }
 
 // Sweep ends overdue holds, the longest overdue first.
@@ -112,6 +115,9 @@ func NewSweep(ports SweepPorts, settings SweepSettings) (*Sweep, error) {
 	}
 	if settings.ParallelMax < 1 || settings.ParallelMax > ParallelLimit {
 		return nil, fmt.Errorf("sweep: %d holds at once; want 1 to %d", settings.ParallelMax, ParallelLimit)
+	}
+	if settings.ParallelMin < 0 || settings.ParallelMin > settings.ParallelMax {
+		return nil, fmt.Errorf("sweep: %d holds at once at the least; want 0 to %d", settings.ParallelMin, settings.ParallelMax)
 	}
 	return &Sweep{ports: ports, settings: settings}, nil
 }
@@ -179,7 +185,7 @@ func (s *Sweep) begin(ctx context.Context, request ledger.RequestID) *run {
 	clock := s.ports.Clock
 	return &run{
 		Sweep: s, now: system.Millisecond(clock), stopAt: stopAt(ctx, clock), late: lateAfter(ctx, clock),
-		request: request, pace: newPace(s.settings.ParallelMax),
+		request: request, pace: newPace(s.settings.ParallelMin, s.settings.ParallelMax),
 		leases: shardLeases{leases: s.ports.Leases, clock: clock, logger: s.ports.Logger, worker: lease.Worker(request)},
 	}
 }
