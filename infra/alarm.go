@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	minutePeriod  = time.Minute     // how often the sweep reports, and queues and streams are measured
-	trafficPeriod = 5 * time.Minute // over which shares of requests and runs are counted
-	hourPeriod    = time.Hour       // how often the archive reports
+	minutePeriod  = time.Minute      // how often the sweep reports, and queues and streams are measured
+	trafficPeriod = 5 * time.Minute  // over which shares of requests and runs are counted
+	archivePeriod = 15 * time.Minute // how often the archive reports
 )
 
 // watched is what the alarms look at.

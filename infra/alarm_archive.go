@@ -2,26 +2,26 @@ package main
 
 import "holdfast/shared/telemetry"
 
-// archivesMissed are hours: the archive runs four times in each, and a run may be late or
-// fail; records only stay in the table a little longer.
-const archivesMissed = 2
+// archivesMissed are two hours: runs may be late or fail, and records only stay in the table
+// a little longer.
+const archivesMissed = 8
 
-// archivesTruncated are hours: runs that are cut have met the records of a busy day. A day of
-// such hours is an archive that does not keep up.
-const archivesTruncated = 24
+// archivesTruncated are a day: runs that are cut have met the records of a busy one. If all
+// are, the archive does not keep up.
+const archivesTruncated = 96
 
 // archiveAlarms watch that old records leave the table. Nothing is lost when they do not,
 // but the table grows.
 func archiveAlarms(metric metricOf) []alarm {
 	return []alarm{
-		heartbeat("ArchiveHeartbeat", metric(telemetry.MetricArchiveHeartbeat, "Sum", hourPeriod), archivesMissed,
+		heartbeat("ArchiveHeartbeat", metric(telemetry.MetricArchiveHeartbeat, "Sum", archivePeriod), archivesMissed,
 			"The archive has not run to its end in two hours: old records stay in the table, and nothing is lost. "+
 				"Look at the schedule of the archive function, its dead letters, and its log."),
-		above("ArchiveFailed", metric(telemetry.MetricArchiveFailed, "Sum", hourPeriod), 0, archivesMissed,
-			"Batches of the archive fail, hour after hour: what was written differs from what was read back, or the bucket does not answer. Nothing leaves the table then. "+
+		above("ArchiveFailed", metric(telemetry.MetricArchiveFailed, "Sum", archivePeriod), 0, archivesMissed,
+			"Batches of the archive have failed in every run of two hours: what was written differs from what was read back, or the bucket does not answer. Nothing leaves the table then. "+
 				"Look at the log of the archive function for the batch and the error, and at the bucket; scripts/ops archive verify reads a batch again. The next run goes on where this one stopped."),
-		above("ArchiveTruncated", metric(telemetry.MetricArchiveTruncated, "Sum", hourPeriod), 0, archivesTruncated,
-			"The archive has run out of time in every hour of a day: records end faster than they are archived, and the table grows. "+
+		above("ArchiveTruncated", metric(telemetry.MetricArchiveTruncated, "Sum", archivePeriod), 0, archivesTruncated,
+			"The archive has run out of time in every run of a day: records end faster than they are archived, and the table grows. "+
 				"Look at the duration of the archive function and at the throttling of the table; then let it run more often."),
 	}
 }

@@ -50,11 +50,15 @@ func TestCaseB1_ASilentReconcilerAndArchiveRing(t *testing.T) {
 			},
 			"ArchiveHeartbeat": {
 				"MetricName": string(telemetry.MetricArchiveHeartbeat), "Statistic": "Sum",
-				"ComparisonOperator": "LessThanThreshold", "Threshold": 1, "Period": 3600,
+				"ComparisonOperator": "LessThanThreshold", "Threshold": 1, "Period": 900,
 			},
 		} {
 			a := s.mustResource(t, "AWS::CloudWatch::Alarm", name)
-			want["TreatMissingData"], want["EvaluationPeriods"], want["DatapointsToAlarm"] = "breaching", 2, 2
+			missed := 2
+			if name == "ArchiveHeartbeat" {
+				missed = 8 // two hours
+			}
+			want["TreatMissingData"], want["EvaluationPeriods"], want["DatapointsToAlarm"] = "breaching", missed, missed
 			for property, value := range want {
 				mustBe(t, name+" "+property, a.at(property), value)
 			}
@@ -93,8 +97,8 @@ func TestExpiryAndEventAlarmsRingWhenTheyShould(t *testing.T) {
 			"ClockUnreliable":    {telemetry.MetricClockSkewSecondsMax, 30, 60, 1},
 			"OutboxQuarantine":   {telemetry.MetricOutboxQuarantineSize, 0, 300, 1},
 			"OutboxDueUnsent":    {telemetry.MetricOutboxDueUnsent, 0, 60, 3},
-			"ArchiveFailed":      {telemetry.MetricArchiveFailed, 0, 3600, 2},
-			"ArchiveTruncated":   {telemetry.MetricArchiveTruncated, 0, 3600, 24},
+			"ArchiveFailed":      {telemetry.MetricArchiveFailed, 0, 900, 8},
+			"ArchiveTruncated":   {telemetry.MetricArchiveTruncated, 0, 900, 96},
 		} {
 			a := s.mustResource(t, "AWS::CloudWatch::Alarm", name)
 			for property, value := range map[string]any{

@@ -47,7 +47,7 @@ func TestTheReconcilerAndTheArchiveRunMoreSeldom(t *testing.T) {
 		for id, want := range map[string]struct {
 			rate string
 			age  int
-		}{"Reconcile": {"rate(5 minutes)", 300}, "Archive": {"rate(60 minutes)", 3600}} {
+		}{"Reconcile": {"rate(5 minutes)", 300}, "Archive": {"rate(15 minutes)", 900}} {
 			schedule := s.mustResource(t, "AWS::Scheduler::Schedule", id+"Schedule")
 			mustBe(t, id+" rate", schedule.at("ScheduleExpression"), want.rate)
 			mustBe(t, id+" retries", schedule.at("Target", "RetryPolicy", "MaximumRetryAttempts"), 1)
