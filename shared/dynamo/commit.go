@@ -92,9 +92,12 @@ func (s *Store) refused(c ledger.Change, all []leg, f failure) error {
 var errLateTry = errors.New("refused now, but an earlier try is perhaps still on its way")
 
 // final reports whether a change that was refused so can never be applied later. Versions
-// only grow, and what exists stays. Stock comes back, and prices may.
+// only grow, and what exists stays. Stock and what an owner may have come back, and prices
+// may.
 func final(r *ledger.Refused) bool {
-	return slices.ContainsFunc(r.Legs, func(leg ledger.RefusedLeg) bool { return leg.Kind != ledger.LegStock })
+	return slices.ContainsFunc(r.Legs, func(leg ledger.RefusedLeg) bool {
+		return leg.Kind != ledger.LegStock && leg.Kind != ledger.LegQuota
+	})
 }
 
 // withoutRetries turns the SDK's retries off for one call.

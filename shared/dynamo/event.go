@@ -31,6 +31,7 @@ type eventRecord struct {
 	Hold             *holdFields        `dynamodbav:"hold,omitempty"`
 	Reservation      *reservationFields `dynamodbav:"reservation,omitempty"`
 	Slot             *slotFields        `dynamodbav:"slot,omitempty"`
+	Policy           *policyFields      `dynamodbav:"policy,omitempty"`
 	Movements        []movementFields   `dynamodbav:"movements,omitempty"`
 	UnpublishedShard string             `dynamodbav:"unpublished_shard,omitempty"`
 	UnpublishedOrder string             `dynamodbav:"unpublished_order,omitempty"`
@@ -63,6 +64,10 @@ func newEventRecord(e ledger.Event) eventRecord {
 		fields := newSlotFields(*e.Slot)
 		r.Slot = &fields
 	}
+	if e.Policy != nil {
+		fields := newPolicyFields(*e.Policy)
+		r.Policy = &fields
+	}
 	for _, m := range e.Movements {
 		r.Movements = append(r.Movements, movementFields(m))
 	}
@@ -85,6 +90,10 @@ func (r eventRecord) event() ledger.Event {
 	if r.Slot != nil {
 		slot := r.Slot.slot()
 		e.Slot = &slot
+	}
+	if r.Policy != nil {
+		policy := r.Policy.policy()
+		e.Policy = &policy
 	}
 	for _, m := range r.Movements {
 		e.Movements = append(e.Movements, ledger.Movement(m))
@@ -115,7 +124,7 @@ func eventLeg(e ledger.Event) (leg, error) {
 // DecodeEventImage turns the new image of a stream record, as Lambda delivers it, into
 // the event. A number that must be whole and is not gives an error; it is never cut
 // (case G18). So does an image that lacks its id, type or version, and one that
-// is not of exactly one hold, reservation or slot.
+// is not of exactly one hold, reservation, slot or policy.
 func DecodeEventImage(image map[string]lambdaevents.DynamoDBAttributeValue) (ledger.Event, error) {
 	item := make(map[string]types.AttributeValue, len(image))
 	for name, value := range image {

@@ -29,12 +29,17 @@ type holdFields struct {
 	CreatedAtMs      int64                   `dynamodbav:"created_at_ms"`
 	ExpiresAtMs      int64                   `dynamodbav:"expires_at_ms"`
 	ReleaseAtMs      int64                   `dynamodbav:"release_at_ms"`
+	HoldMs           int64                   `dynamodbav:"hold_ms"`
+	HoldMaxMs        int64                   `dynamodbav:"hold_max_ms"`
 	GraceMs          int64                   `dynamodbav:"grace_ms"`
 	Terms            paymentTermsFields      `dynamodbav:"terms"`
 	Reservation      ledger.ReservationID    `dynamodbav:"reservation_id,omitempty"`
 	AttemptOpen      ledger.AttemptNumber    `dynamodbav:"attempt_open,omitempty"`
 	Reacquires       ledger.HoldID           `dynamodbav:"reacquires,omitempty"`
 	PaymentReference ledger.PaymentReference `dynamodbav:"payment_reference,omitempty"`
+	CountsIn         []ledger.QuotaKey       `dynamodbav:"counts_in,omitempty"`
+	CountsExpiry     bool                    `dynamodbav:"counts_expiry,omitempty"`
+	Scarce           bool                    `dynamodbav:"scarce,omitempty"`
 	EndedAtMs        int64                   `dynamodbav:"ended_at_ms,omitempty"`
 	Version          ledger.Version          `dynamodbav:"version"`
 }
@@ -50,6 +55,7 @@ type lineFields struct {
 	OverAtMs      int64              `dynamodbav:"over_at_ms,omitempty"`
 	NoRestock     bool               `dynamodbav:"no_restock,omitempty"`
 	GrantTo       ledger.SlotID      `dynamodbav:"grant_to,omitempty"`
+	CountsIn      []ledger.QuotaKey  `dynamodbav:"counts_in,omitempty"`
 }
 
 type allocationFields struct {
@@ -72,6 +78,7 @@ func newHoldFields(h ledger.Hold) holdFields {
 	f := holdFields{
 		ID: h.ID, Owner: h.Owner, Status: h.Status, CreatedAtMs: milliseconds(h.CreatedAt),
 		ExpiresAtMs: milliseconds(h.ExpiresAt), ReleaseAtMs: milliseconds(h.ReleaseAt),
+		HoldMs: h.HoldFor.Milliseconds(), HoldMaxMs: h.HoldForMax.Milliseconds(), CountsIn: h.CountsIn, CountsExpiry: h.CountsExpiry, Scarce: h.Scarce,
 		GraceMs: h.GraceFor.Milliseconds(), Terms: newPaymentTermsFields(h.Terms),
 		Reservation: h.Reservation, AttemptOpen: h.AttemptOpen, Reacquires: h.Reacquires, PaymentReference: h.PaymentReference,
 		EndedAtMs: milliseconds(h.EndedAt), Version: h.Version,
@@ -80,7 +87,7 @@ func newHoldFields(h ledger.Hold) holdFields {
 		f.Lines = append(f.Lines, lineFields{
 			Slot: l.Slot, Quantity: l.Quantity, UnitAmount: l.UnitPrice.AmountMinor, Currency: l.UnitPrice.Currency,
 			Shards: newAllocationFields(l.Shards), Returned: newAllocationFields(l.Returned),
-			CancelUntilMs: milliseconds(l.CancelUntil), OverAtMs: milliseconds(l.OverAt), NoRestock: l.NoRestock, GrantTo: l.GrantTo,
+			CancelUntilMs: milliseconds(l.CancelUntil), OverAtMs: milliseconds(l.OverAt), NoRestock: l.NoRestock, GrantTo: l.GrantTo, CountsIn: l.CountsIn,
 		})
 	}
 	return f
@@ -90,6 +97,8 @@ func (f holdFields) hold() ledger.Hold {
 	h := ledger.Hold{
 		ID: f.ID, Owner: f.Owner, Status: f.Status, CreatedAt: fromMilliseconds(f.CreatedAtMs),
 		ExpiresAt: fromMilliseconds(f.ExpiresAtMs), ReleaseAt: fromMilliseconds(f.ReleaseAtMs),
+		HoldFor: time.Duration(f.HoldMs) * time.Millisecond, HoldForMax: time.Duration(f.HoldMaxMs) * time.Millisecond,
+		CountsIn: f.CountsIn, CountsExpiry: f.CountsExpiry, Scarce: f.Scarce,
 		GraceFor: time.Duration(f.GraceMs) * time.Millisecond, Terms: f.Terms.paymentTerms(),
 		Reservation: f.Reservation, AttemptOpen: f.AttemptOpen, Reacquires: f.Reacquires, PaymentReference: f.PaymentReference,
 		EndedAt: fromMilliseconds(f.EndedAtMs), Version: f.Version,
@@ -98,7 +107,7 @@ func (f holdFields) hold() ledger.Hold {
 		h.Lines = append(h.Lines, ledger.Line{
 			Slot: l.Slot, Quantity: l.Quantity, UnitPrice: ledger.Money{AmountMinor: l.UnitAmount, Currency: l.Currency},
 			Shards: allocations(l.Shards), Returned: allocations(l.Returned),
-			CancelUntil: fromMilliseconds(l.CancelUntilMs), OverAt: fromMilliseconds(l.OverAtMs), NoRestock: l.NoRestock, GrantTo: l.GrantTo,
+			CancelUntil: fromMilliseconds(l.CancelUntilMs), OverAt: fromMilliseconds(l.OverAtMs), NoRestock: l.NoRestock, GrantTo: l.GrantTo, CountsIn: l.CountsIn,
 		})
 	}
 	return h

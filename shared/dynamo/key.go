@@ -21,6 +21,9 @@ const (
 	prefixIdempotency = "IDEM" + separator
 	prefixUniqueness  = "UNIQ" + separator
 	prefixArchive     = "ARCHIVE" + separator
+	prefixPolicy      = "POLICY" + separator
+	prefixOwner       = "OWNER" + separator
+	prefixSignal      = "SIGNAL" + separator
 	sortHold          = "HOLD"
 	sortReservation   = "RES"
 	sortSlot          = "SLOT"
@@ -28,6 +31,9 @@ const (
 	sortIdempotency   = "IDEM"
 	sortUniqueness    = "UNIQ"
 	sortArchivePlan   = "PLAN"
+	sortPolicy        = "POLICY"
+	sortQuota         = "QUOTA"
+	sortSignal        = "SIGNAL"
 	sortEventPrefix   = "EVENT" + separator
 	// Holds and reservations share the owner index and the due index. The kind in front
 	// keeps their lists apart.
@@ -81,6 +87,19 @@ func uniquenessKey(kind ledger.UniquenessKind, value string) itemKey {
 	return itemKey{prefixUniqueness + string(kind) + separator + value, sortUniqueness}
 }
 
+func policyKey(scope ledger.PolicyScope) itemKey {
+	return itemKey{prefixPolicy + string(scope.ResourceType) + separator + string(scope.ResourceID), sortPolicy}
+}
+
+func quotaKey(owner ledger.OwnerID) itemKey { return itemKey{prefixOwner + string(owner), sortQuota} }
+
+// signalKey names the counter of one window, so that every window begins at zero.
+func signalKey(w ledger.SignalWrite) itemKey {
+	return itemKey{
+		fmt.Sprintf("%s%s%s%s%s%d", prefixSignal, w.Signal.Kind, separator, w.Signal.Hash, separator, w.Window.Unix()), sortSignal,
+	}
+}
+
 // eventKey is beside the thing that the event is about. Versions are padded so that
 // text order is their order.
 func eventKey(e ledger.Event) itemKey {
@@ -92,6 +111,8 @@ func eventKey(e ledger.Event) itemKey {
 		partition = reservationKey(e.Reservation.ID).PartitionKey
 	case e.Slot != nil:
 		partition = slotKey(e.Slot.ID).PartitionKey
+	case e.Policy != nil:
+		partition = policyKey(e.Policy.Scope).PartitionKey
 	}
 	return itemKey{partition, fmt.Sprintf("%s%010d", sortEventPrefix, e.Version)}
 }

@@ -1,6 +1,8 @@
 package dynamo
 
 import (
+	"errors"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
@@ -68,6 +70,26 @@ func updateLeg(key itemKey, condition expression.ConditionBuilder, update expres
 	}, nil
 }
 
+// unconditionalLeg changes some attributes of an item whatever they are.
+func unconditionalLeg(key itemKey, update expression.UpdateBuilder) (leg, error) {
+	built, err := expression.NewBuilder().WithUpdate(update).Build()
+	if err != nil {
+		return leg{}, err
+	}
+	return leg{
+		item: types.TransactWriteItem{Update: &types.Update{
+			Key:                       key.attributes(),
+			UpdateExpression:          built.Update(),
+			ExpressionAttributeNames:  built.Names(),
+			ExpressionAttributeValues: built.Values(),
+		}},
+		setTable: func(item *types.TransactWriteItem, table string) { item.Update.TableName = aws.String(table) },
+		refused: func(map[string]types.AttributeValue) (ledger.RefusedLeg, error) {
+			return ledger.RefusedLeg{}, errors.New("an action without a condition was refused by its condition")
+		},
+	}, nil
+}
+
 // checkLeg requires something of an item and leaves it as it is.
 func checkLeg(key itemKey, condition expression.ConditionBuilder, refused decodeRefused) (leg, error) {
 	built, err := expression.NewBuilder().WithCondition(condition).Build()
@@ -106,11 +128,20 @@ func legs(c ledger.Change) ([]leg, error) {
 	for _, w := range c.Slots {
 		add(slotLeg(w))
 	}
+	for _, w := range c.Policies {
+		add(policyLeg(w))
+	}
 	for _, s := range c.NewStock {
 		add(newStockLeg(s))
 	}
 	for _, w := range c.Stock {
 		add(stockLeg(w))
+	}
+	for _, w := range c.Quotas {
+		add(quotaLeg(w, milliseconds(c.At)))
+	}
+	for _, w := range c.Signals {
+		add(signalLeg(w))
 	}
 	for _, e := range c.Events {
 		add(eventLeg(e))

@@ -197,6 +197,11 @@ func (s *Store) SlotEvents(ctx context.Context, id ledger.SlotID) ([]ledger.Even
 	return s.events(ctx, slotKey(id))
 }
 
+// PolicyEvents returns the events of the policy of one scope, the oldest first.
+func (s *Store) PolicyEvents(ctx context.Context, scope ledger.PolicyScope) ([]ledger.Event, error) {
+	return s.events(ctx, policyKey(scope))
+}
+
 func (s *Store) events(ctx context.Context, subject itemKey) ([]ledger.Event, error) {
 	var events []ledger.Event
 	var start item

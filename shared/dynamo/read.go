@@ -87,7 +87,7 @@ func (s *Store) Slots(ctx context.Context, ids []ledger.SlotID) ([]ledger.Slot, 
 func (s *Store) Stock(ctx context.Context, slots []ledger.Slot) ([]ledger.Stock, error) {
 	var keys []itemKey
 	for _, slot := range slots {
-		for shard := range slot.Terms.Shards {
+		for shard := range slot.Terms.StockItems() {
 			keys = append(keys, stockKey(slot.ID, ledger.Shard(shard)))
 		}
 	}
@@ -104,7 +104,7 @@ func (s *Store) Stock(ctx context.Context, slots []ledger.Slot) ([]ledger.Stock,
 
 // StockAtOneMoment returns all shards of the slot as they were together at one moment.
 func (s *Store) StockAtOneMoment(ctx context.Context, slot ledger.Slot) ([]ledger.Stock, error) {
-	gets := make([]types.TransactGetItem, slot.Terms.Shards)
+	gets := make([]types.TransactGetItem, slot.Terms.StockItems())
 	for shard := range gets {
 		gets[shard].Get = &types.Get{TableName: aws.String(s.table), Key: stockKey(slot.ID, ledger.Shard(shard)).attributes()}
 	}

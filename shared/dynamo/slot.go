@@ -1,8 +1,6 @@
 package dynamo
 
 import (
-	"time"
-
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -16,38 +14,35 @@ type termsFields struct {
 	UnitAmount int64           `dynamodbav:"unit_amount"`
 	Currency   ledger.Currency `dynamodbav:"currency"`
 	Shards     int             `dynamodbav:"shards"`
+	Retired    int             `dynamodbav:"shards_retired"`
 }
 
 func newTermsFields(t ledger.Terms) termsFields {
-	return termsFields{t.Open, t.Price.AmountMinor, t.Price.Currency, t.Shards}
+	return termsFields{t.Open, t.Price.AmountMinor, t.Price.Currency, t.Shards, t.Retired}
 }
 
 func (f termsFields) terms() ledger.Terms {
-	return ledger.Terms{Open: f.Open, Price: ledger.Money{AmountMinor: f.UnitAmount, Currency: f.Currency}, Shards: f.Shards}
+	return ledger.Terms{
+		Open: f.Open, Price: ledger.Money{AmountMinor: f.UnitAmount, Currency: f.Currency}, Shards: f.Shards, Retired: f.Retired,
+	}
 }
 
 // slotFields is a slot without its keys: the body of a slot item, and the copy of the
 // slot in an event.
 type slotFields struct {
 	termsFields
-	ID                 ledger.SlotID       `dynamodbav:"slot_id"`
-	ResourceType       ledger.ResourceType `dynamodbav:"resource_type"`
-	ResourceID         ledger.ResourceID   `dynamodbav:"resource_id"`
-	StartsAtMs         int64               `dynamodbav:"starts_at_ms,omitempty"`
-	EndsAtMs           int64               `dynamodbav:"ends_at_ms,omitempty"`
-	Attributes         map[string]string   `dynamodbav:"attributes,omitempty"`
-	PriceVersion       ledger.Version      `dynamodbav:"price_version"`
-	HoldMs             int64               `dynamodbav:"hold_ms"`
-	GraceMs            int64               `dynamodbav:"grace_ms"`
-	HoldMaxMs          int64               `dynamodbav:"hold_max_ms"`
-	QuantityPerHoldMax ledger.Units        `dynamodbav:"quantity_per_hold_max"`
-	Payment            paymentTermsFields  `dynamodbav:"payment"`
-	CancelMs           int64               `dynamodbav:"cancel_ms,omitempty"`
-	NoRestock          bool                `dynamodbav:"no_restock,omitempty"`
-	GrantTo            string              `dynamodbav:"grant_to,omitempty"`
-	Version            ledger.Version      `dynamodbav:"version"`
-	CreatedAtMs        int64               `dynamodbav:"created_at_ms"`
-	UpdatedAtMs        int64               `dynamodbav:"updated_at_ms"`
+	ID           ledger.SlotID       `dynamodbav:"slot_id"`
+	ResourceType ledger.ResourceType `dynamodbav:"resource_type"`
+	ResourceID   ledger.ResourceID   `dynamodbav:"resource_id"`
+	StartsAtMs   int64               `dynamodbav:"starts_at_ms,omitempty"`
+	EndsAtMs     int64               `dynamodbav:"ends_at_ms,omitempty"`
+	Attributes   map[string]string   `dynamodbav:"attributes,omitempty"`
+	PriceVersion ledger.Version      `dynamodbav:"price_version"`
+	layerFields
+	Oversold    ledger.Units   `dynamodbav:"oversold,omitempty"`
+	Version     ledger.Version `dynamodbav:"version"`
+	CreatedAtMs int64          `dynamodbav:"created_at_ms"`
+	UpdatedAtMs int64          `dynamodbav:"updated_at_ms"`
 }
 
 type slotRecord struct {
@@ -62,25 +57,17 @@ func newSlotFields(s ledger.Slot) slotFields {
 		termsFields: newTermsFields(s.Terms), ID: s.ID, ResourceType: s.ResourceType, ResourceID: s.ResourceID,
 		StartsAtMs: milliseconds(s.StartsAt), EndsAtMs: milliseconds(s.EndsAt), Attributes: s.Attributes,
 		PriceVersion: s.PriceVersion,
-		HoldMs:       s.Policy.HoldFor.Milliseconds(), GraceMs: s.Policy.GraceFor.Milliseconds(),
-		HoldMaxMs: s.Policy.HoldForMax.Milliseconds(), QuantityPerHoldMax: s.Policy.QuantityPerHoldMax,
-		Payment: newPaymentTermsFields(s.Policy.Payment), CancelMs: s.Policy.CancelFor.Milliseconds(),
-		NoRestock: s.Policy.NoRestock, GrantTo: s.Policy.GrantTo,
+		layerFields:  newLayerFields(ledger.PolicyLayer{Policy: s.Policy, Inherits: s.Inherits}), Oversold: s.Oversold,
 		Version: s.Version, CreatedAtMs: milliseconds(s.CreatedAt), UpdatedAtMs: milliseconds(s.UpdatedAt),
 	}
 }
 
 func (f slotFields) slot() ledger.Slot {
+	layer := f.layer()
 	return ledger.Slot{
 		ID: f.ID, ResourceType: f.ResourceType, ResourceID: f.ResourceID,
 		StartsAt: fromMilliseconds(f.StartsAtMs), EndsAt: fromMilliseconds(f.EndsAtMs), Attributes: f.Attributes,
-		Terms: f.terms(), PriceVersion: f.PriceVersion,
-		Policy: ledger.Policy{
-			HoldFor: time.Duration(f.HoldMs) * time.Millisecond, GraceFor: time.Duration(f.GraceMs) * time.Millisecond,
-			HoldForMax: time.Duration(f.HoldMaxMs) * time.Millisecond, QuantityPerHoldMax: f.QuantityPerHoldMax,
-			Payment: f.Payment.paymentTerms(), CancelFor: time.Duration(f.CancelMs) * time.Millisecond,
-			NoRestock: f.NoRestock, GrantTo: f.GrantTo,
-		},
+		Terms: f.terms(), PriceVersion: f.PriceVersion, Policy: layer.Policy, Inherits: layer.Inherits, Oversold: f.Oversold,
 		Version: f.Version, CreatedAt: fromMilliseconds(f.CreatedAtMs), UpdatedAt: fromMilliseconds(f.UpdatedAtMs),
 	}
 }

@@ -17,6 +17,7 @@ const (
 	attributeUnitAmount = "unit_amount"
 	attributeCurrency   = "currency"
 	attributeShards     = "shards"
+	attributeRetired    = "shards_retired"
 
 	attributeAvailableArchived = "available_archived"
 	attributeHeldArchived      = "held_archived"
@@ -91,7 +92,8 @@ func stockLeg(w ledger.StockWrite) (leg, error) {
 			And(expression.Name(attributeOpen).Equal(expression.Value(w.Sale.Open))).
 			And(expression.Name(attributeUnitAmount).Equal(expression.Value(w.Sale.Price.AmountMinor))).
 			And(expression.Name(attributeCurrency).Equal(expression.Value(w.Sale.Price.Currency))).
-			And(expression.Name(attributeShards).Equal(expression.Value(w.Sale.Shards)))
+			And(expression.Name(attributeShards).Equal(expression.Value(w.Sale.Shards))).
+			And(expression.Name(attributeRetired).Equal(expression.Value(w.Sale.Retired)))
 	}
 	if w.Open {
 		condition = condition.And(expression.Name(attributeOpen).Equal(expression.Value(true)))
@@ -101,7 +103,8 @@ func stockLeg(w ledger.StockWrite) (leg, error) {
 			Set(expression.Name(attributeOpen), expression.Value(w.SetTerms.Open)).
 			Set(expression.Name(attributeUnitAmount), expression.Value(w.SetTerms.Price.AmountMinor)).
 			Set(expression.Name(attributeCurrency), expression.Value(w.SetTerms.Price.Currency)).
-			Set(expression.Name(attributeShards), expression.Value(w.SetTerms.Shards))
+			Set(expression.Name(attributeShards), expression.Value(w.SetTerms.Shards)).
+			Set(expression.Name(attributeRetired), expression.Value(w.SetTerms.Retired))
 	}
 	return updateLeg(stockKey(w.Slot, w.Shard), condition, update, refusedStock(w.Slot, w.Shard))
 }

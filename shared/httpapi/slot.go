@@ -85,10 +85,7 @@ func (a *API) GetSlot(_ http.ResponseWriter, r *http.Request, id SlotID) {
 }
 
 func definitionOf(body SlotDefinition) ledger.SlotDefinition {
-	policy := policyPatchOf(body.Policy).Apply(ledger.DefaultPolicy())
-	if body.Policy == nil || body.Policy.HoldMaxSeconds == nil {
-		policy.HoldForMax = max(policy.HoldForMax, policy.HoldFor)
-	}
+	layer := policyPatchOf(body.Policy).Apply(ledger.InheritAll())
 	shards := 1
 	if body.Shards != nil {
 		shards = int(*body.Shards)
@@ -102,7 +99,7 @@ func definitionOf(body SlotDefinition) ledger.SlotDefinition {
 			Price:  ledger.Money{AmountMinor: body.UnitAmount, Currency: ledger.Currency(body.Currency)},
 			Shards: shards,
 		},
-		Policy: policy, Capacity: ledger.Units(body.Capacity),
+		Policy: layer.Policy, Inherits: layer.Inherits, Capacity: ledger.Units(body.Capacity),
 	}
 }
 

@@ -23,10 +23,14 @@ type Change struct {
 	Holds        []HoldWrite
 	Reservations []ReservationWrite
 	Slots        []SlotWrite
+	Policies     []PolicyWrite
 	// NewStock are stock items that must not exist yet.
 	NewStock []Stock
 	Stock    []StockWrite
-	Events   []Event
+	// Quotas and Signals count against the limits of an owner.
+	Quotas  []QuotaWrite
+	Signals []SignalWrite
+	Events  []Event
 	// Idempotency makes the request behind the change repeatable. A change may consist
 	// of it alone: a command that found nothing left to do still owns its key.
 	Idempotency *IdempotencyRecord
@@ -152,8 +156,8 @@ func (c Change) Empty() bool { return c.Actions() == 0 }
 
 // Actions is how many items c writes.
 func (c Change) Actions() int {
-	n := len(c.Holds) + len(c.Reservations) + len(c.Slots) + len(c.NewStock) + len(c.Stock) + len(c.Events) + len(c.Uniqueness) +
-		len(c.Archives) + len(c.AtRest)
+	n := len(c.Holds) + len(c.Reservations) + len(c.Slots) + len(c.Policies) + len(c.NewStock) + len(c.Stock) + len(c.Quotas) + len(c.Signals) + len(c.Events) +
+		len(c.Uniqueness) + len(c.Archives) + len(c.AtRest)
 	if c.Idempotency != nil {
 		n++
 	}
@@ -164,8 +168,12 @@ func (c Change) Actions() int {
 }
 
 // Together is one Change of both a and b, which are of the same moment and write to
-// different holds and reservations. What both do to one stock item becomes one write.
+// different holds, reservations and slots. What both do to one stock item or to one
+// owner's quota becomes one write.
 func Together(a, b Change) Change {
+	a.Slots = append(slices.Clone(a.Slots), b.Slots...)
+	a.NewStock = append(slices.Clone(a.NewStock), b.NewStock...)
+	a.Quotas = togetherQuotas(a.Quotas, b.Quotas)
 	a.Holds = append(slices.Clone(a.Holds), b.Holds...)
 	a.Reservations = append(slices.Clone(a.Reservations), b.Reservations...)
 	a.Events = append(slices.Clone(a.Events), b.Events...)
@@ -206,7 +214,7 @@ func stockWrites(movements []Movement, sale map[SlotID]Terms) []StockWrite {
 
 // setTerms makes every shard of the slot take over terms, beside what moves on it.
 func setTerms(writes []StockWrite, slot SlotID, terms Terms) []StockWrite {
-	for shard := range terms.Shards {
+	for shard := range terms.StockItems() {
 		i := slices.IndexFunc(writes, func(w StockWrite) bool { return w.Slot == slot && w.Shard == Shard(shard) })
 		if i < 0 {
 			i, writes = len(writes), append(writes, StockWrite{Slot: slot, Shard: Shard(shard)})
@@ -280,6 +288,15 @@ func (c Change) validateUnique() error {
 	for _, w := range c.Slots {
 		failures = append(failures, claim("slot", string(w.Next.ID)))
 	}
+	for _, w := range c.Policies {
+		failures = append(failures, claim("policy", string(w.Next.Scope.ResourceType)+"/"+string(w.Next.Scope.ResourceID)))
+	}
+	for _, w := range c.Quotas {
+		failures = append(failures, claim("quota", string(w.Owner)), w.validate())
+	}
+	for _, w := range c.Signals {
+		failures = append(failures, claim("signal", string(w.Signal.Kind)+"/"+w.Signal.Hash))
+	}
 	for _, s := range c.NewStock {
 		failures = append(failures, claim("stock", string(s.Slot)+"/"+s.Shard.String()))
 	}
@@ -337,7 +354,7 @@ func (c Change) validateEvents() error {
 	told := make(map[string]Version, len(c.Events))
 	for _, e := range c.Events {
 		if e.ID == "" || e.Version < 1 || !e.OfOne() {
-			return fmt.Errorf("change: event %q at version %d is not of one hold, reservation or slot", e.ID, e.Version)
+			return fmt.Errorf("change: event %q at version %d is not of one hold, reservation, slot or policy", e.ID, e.Version)
 		}
 		if _, twice := told[e.Subject()]; twice {
 			return fmt.Errorf("change: two events of %s", e.Subject())
@@ -365,8 +382,13 @@ func (c Change) validateEvents() error {
 			return fmt.Errorf("change: slot %s goes to version %d without its event", w.Next.ID, w.Next.Version)
 		}
 	}
-	if len(told) != len(c.Holds)+len(c.Reservations)+len(c.Slots) {
-		return errors.New("change: an event without its hold, reservation or slot")
+	for _, w := range c.Policies {
+		if told[w.Next.Scope.subject()] != w.Next.Version || w.Next.Version != w.Replaces+1 {
+			return fmt.Errorf("change: the policy of %s goes to version %d without its event", w.Next.Scope.subject(), w.Next.Version)
+		}
+	}
+	if len(told) != len(c.Holds)+len(c.Reservations)+len(c.Slots)+len(c.Policies) {
+		return errors.New("change: an event without its hold, reservation, slot or policy")
 	}
 	return nil
 }

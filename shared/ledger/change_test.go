@@ -108,10 +108,10 @@ func TestChangeValidateRefuses(t *testing.T) {
 		{"new stock that nothing tells of", "moves by", func(c *ledger.Change) {
 			c.NewStock = []ledger.Stock{{Slot: "C", Counters: ledger.Counters{Available: 1, Capacity: 1}}}
 		}},
-		{"an event without id", "is not of one hold, reservation or slot", func(c *ledger.Change) { c.Events[0].ID = "" }},
-		{"an event without version", "is not of one hold, reservation or slot", func(c *ledger.Change) { c.Events[0].Version = 0 }},
-		{"an event of nothing", "is not of one hold, reservation or slot", func(c *ledger.Change) { c.Events[0].Hold = nil }},
-		{"an event of a hold and a slot", "is not of one hold, reservation or slot", func(c *ledger.Change) { c.Events[0].Slot = &ledger.Slot{ID: "A"} }},
+		{"an event without id", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].ID = "" }},
+		{"an event without version", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].Version = 0 }},
+		{"an event of nothing", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].Hold = nil }},
+		{"an event of a hold and a slot", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].Slot = &ledger.Slot{ID: "A"} }},
 		{"two events of one version", "two events of hold/", func(c *ledger.Change) {
 			second := c.Events[0]
 			second.ID, second.Movements = "another", nil
@@ -126,7 +126,7 @@ func TestChangeValidateRefuses(t *testing.T) {
 		{"a slot without its event", "without its event", func(c *ledger.Change) {
 			c.Slots = []ledger.SlotWrite{{Next: ledger.Slot{ID: "A", Version: 1}}}
 		}},
-		{"an event without its hold", "an event without its hold, reservation or slot", func(c *ledger.Change) { c.Holds = nil }},
+		{"an event without its hold", "an event without its hold, reservation, slot or policy", func(c *ledger.Change) { c.Holds = nil }},
 	}
 	for _, test := range tests {
 		change := mustNewHold(t)

@@ -25,6 +25,13 @@ const (
 	CodeInsufficientStock    Code = "insufficient_stock"           // less is available than asked for
 	CodePriceChanged         Code = "price_changed"                // the quoted price is not the price
 	CodeQuantityOverLimit    Code = "quantity_over_limit"          // more than the slot's policy allows in one hold
+	CodeLimitReached         Code = "limit_reached"                // more than one owner may have
+	CodeCoolingDown          Code = "cooling_down"                 // too many of the owner's holds expired one after the other
+	CodeSaleNotOpen          Code = "sale_not_open"                // the sale begins later
+	CodeSaleOver             Code = "sale_over"                    // the sale has ended
+	CodeHoldAtMaximum        Code = "hold_at_maximum"              // the hold has its longest life already
+	CodeSlotOversold         Code = "slot_oversold"                // more is promised than there is, so the slot stays closed
+	CodeHasReservation       Code = "has_reservation"              // it is done through the hold's reservation
 	CodePaymentInProgress    Code = "payment_in_progress"          // a payment attempt is open; end it first
 	CodeReservationNotFound  Code = "reservation_not_found"        // no such reservation, or not the caller's
 	CodeReservationNotActive Code = "reservation_not_active"       // the reservation has no payment to go on with
@@ -57,7 +64,9 @@ type Error struct {
 	RetryAfter time.Duration
 	// Slots names the slots that an answer is about, where neither of the above does.
 	Slots []SlotID
-	Cause error
+	// Limits names what the owner has reached when Code is CodeLimitReached.
+	Limits []Limit
+	Cause  error
 }
 
 // Shortage is one slot that has less than was asked for. What is left is not part of
@@ -65,6 +74,13 @@ type Error struct {
 type Shortage struct {
 	Slot      SlotID
 	Requested Units
+}
+
+// Limit is a limit that an owner would go beyond. It is the owner's own, so the number is
+// no secret.
+type Limit struct {
+	Key QuotaKey
+	Max Units
 }
 
 // SlotPrice is the price that a slot has now.

@@ -12,6 +12,8 @@ const (
 	EventHoldCanceled  EventType = "hold.canceled"
 	EventHoldExpired   EventType = "hold.expired"
 	EventHoldReturned  EventType = "hold.returned" // a part of a sale, or all of it, was given back
+	// EventHoldChanged: its lines or its times are others; it is still HELD.
+	EventHoldChanged EventType = "hold.changed"
 	// EventHoldPaymentStarted and EventHoldPaymentClosed: a payment attempt was opened, and
 	// can't succeed any more.
 	EventHoldPaymentStarted EventType = "hold.payment_started"
@@ -21,6 +23,8 @@ const (
 	EventHoldReacquired EventType = "hold.reacquired"
 	EventSlotCreated    EventType = "slot.created"
 	EventSlotChanged    EventType = "slot.changed"
+	// EventPolicyChanged: what is said for all slots of a resource, or of a resource type.
+	EventPolicyChanged EventType = "policy.changed"
 
 	// EventReservationPaymentStarted: an attempt was opened; the buyer may pay.
 	EventReservationPaymentStarted EventType = "reservation.payment_started"
@@ -48,9 +52,9 @@ const (
 // EventTypes returns every event type, in a fixed order. The caller owns the result.
 func EventTypes() []EventType {
 	return []EventType{
-		EventHoldCreated, EventHoldConfirmed, EventHoldCanceled, EventHoldExpired, EventHoldReturned,
+		EventHoldCreated, EventHoldConfirmed, EventHoldCanceled, EventHoldExpired, EventHoldReturned, EventHoldChanged,
 		EventHoldPaymentStarted, EventHoldPaymentClosed, EventHoldReacquired,
-		EventSlotCreated, EventSlotChanged,
+		EventSlotCreated, EventSlotChanged, EventPolicyChanged,
 		EventReservationPaymentStarted, EventReservationPaymentCreated, EventReservationPaymentClosed,
 		EventReservationPaymentNoticed, EventReservationAuthorized, EventReservationConfirmed,
 		EventReservationCaptured, EventReservationDelivered, EventReservationCompleted,
@@ -78,6 +82,10 @@ const (
 	CommandExpireHold  Command = "hold.expire"
 	CommandPutSlot     Command = "slot.put"
 	CommandPatchSlot   Command = "slot.patch"
+	CommandEditHold    Command = "hold.edit"
+	CommandExtendHold  Command = "hold.extend"
+	CommandReturnHold  Command = "hold.return"
+	CommandPutPolicy   Command = "policy.put"
 
 	CommandStartPayment       Command = "reservation.start_payment"
 	CommandCancelReservation  Command = "reservation.cancel"
@@ -102,7 +110,8 @@ func (o Origin) Beside(name string) Origin {
 }
 
 // Event is the immutable record of one transition, and at the same time the outbox
-// record of it. It has one of Hold, Reservation and Slot: the thing as it was right after.
+// record of it. It has one of Hold, Reservation, Slot and Policy: the thing as it was right
+// after.
 type Event struct {
 	ID          EventID
 	Type        EventType
@@ -112,13 +121,14 @@ type Event struct {
 	Hold        *Hold
 	Reservation *Reservation
 	Slot        *Slot
+	Policy      *ScopePolicy
 	Movements   []Movement
 }
 
 // OfOne reports whether e is of exactly one thing.
 func (e Event) OfOne() bool {
 	things := 0
-	for _, present := range []bool{e.Hold != nil, e.Reservation != nil, e.Slot != nil} {
+	for _, present := range []bool{e.Hold != nil, e.Reservation != nil, e.Slot != nil, e.Policy != nil} {
 		if present {
 			things++
 		}
@@ -135,8 +145,15 @@ func (e Event) Subject() string {
 		return "reservation/" + string(e.Reservation.ID)
 	case e.Slot != nil:
 		return "slot/" + string(e.Slot.ID)
+	case e.Policy != nil:
+		return e.Policy.Scope.subject()
 	}
 	return ""
+}
+
+// subject names the policy of the scope as the subject of events.
+func (s PolicyScope) subject() string {
+	return "policy/" + string(s.ResourceType) + "/" + string(s.ResourceID)
 }
 
 func holdEvent(t EventType, hold Hold, origin Origin, movements []Movement, now time.Time) Event {

@@ -45,6 +45,9 @@ type Hold struct {
 	ExpiresAt time.Time
 	// ReleaseAt is when the hold is over: at ReleaseAt or later no confirm succeeds.
 	ReleaseAt time.Time
+	// HoldFor is how long from its moment on an extension promises it, and HoldForMax its
+	// longest life from its creation; both are fixed at creation.
+	HoldFor, HoldForMax time.Duration
 	// GraceFor is how much a started payment moves ReleaseAt, fixed at creation.
 	GraceFor time.Duration
 	// Terms say what a payment does to the hold, fixed at creation.
@@ -59,6 +62,13 @@ type Hold struct {
 	Reacquires HoldID
 	// PaymentReference is what a confirm rested on, if the shop named it.
 	PaymentReference PaymentReference
+	// CountsIn are the counts of its owner that the hold is part of while it is HELD. What
+	// was counted is written down, so that a limit that changes later strands nothing.
+	CountsIn []QuotaKey
+	// CountsExpiry says that the hold is counted if it expires.
+	CountsExpiry bool
+	// Scarce says that one of its slots is hard to get.
+	Scarce bool
 	// EndedAt is when the hold left HELD; zero before.
 	EndedAt time.Time
 	// ArchivedIn is the batch of the archive that it lies in; "" while it is in use. An
@@ -86,6 +96,8 @@ type Line struct {
 	NoRestock bool
 	// GrantTo is the slot whose stock grows by Quantity when the hold is paid; "" for none.
 	GrantTo SlotID
+	// CountsIn are the counts of its owner that each unit is part of, until it is given back.
+	CountsIn []QuotaKey
 }
 
 // ReturnedQuantity is how much of the line was given back.
@@ -179,67 +191,62 @@ func NormalizeQuotes(quotes []Quote) ([]Quote, error) {
 	return out, nil
 }
 
-// HoldPlan is one try at a hold: the normalized quotes, the definition of each slot as
-// it was last read, and the shards to take each line from.
+// HoldPlan is one try at a hold: the normalized quotes, the resolved definition of each
+// slot as it was last read, and the shards to take each line from.
 type HoldPlan struct {
 	ID          HoldID
 	Owner       OwnerID
 	Quotes      []Quote
 	Slots       map[SlotID]Slot
 	Allocations map[SlotID][]Allocation
+	// Signals are what the caller's device and means of payment are known by.
+	Signals []Signal
+	// CooledDown says that the owner's last expired hold is longer ago than the cool-down.
+	// The write makes sure of it.
+	CooledDown bool
 }
 
 // NewHold promises what plan says from now on. Whether the slots are open, at the
-// quoted price, in that many shards and with enough available is not looked at here:
-// the Change carries it as conditions of the write. The hold lives as long as the
-// shortest of its slots' policies, and so does its grace.
+// quoted price, in that many shards and with enough available, and whether the owner is
+// within the limits, is not looked at here: the Change carries it as conditions of the
+// write. The hold lives as long as the shortest of its slots' policies, and so do its
+// grace and its longest life.
+//
+// Errors: CodeSlotNotFound, CodeQuantityOverLimit, CodeSaleNotOpen, CodeSaleOver,
+// CodeInvalid, CodeBusy.
 func NewHold(plan HoldPlan, origin Origin, now time.Time) (Change, error) {
 	hold := Hold{ID: plan.ID, Owner: plan.Owner, Status: StatusHeld, CreatedAt: now, Version: 1}
-	sale := make(map[SlotID]Terms, len(plan.Quotes))
+	offer, err := offerOf(plan.Quotes, plan.Slots, now)
+	if err != nil {
+		return Change{}, err
+	}
 	var movements []Movement
-	var lives []time.Duration
-	var policies []Policy
 	for _, q := range plan.Quotes {
-		slot, known := plan.Slots[q.Slot]
-		if !known {
-			return Change{}, SlotNotFound(q.Slot)
-		}
-		if q.Quantity > slot.Policy.QuantityPerHoldMax {
-			return Change{}, &Error{Code: CodeQuantityOverLimit, Slots: []SlotID{q.Slot},
-				Message: "one hold may take fewer of this slot; ask for a smaller quantity"}
-		}
-		price := Money{q.UnitAmount, slot.Terms.Price.Currency}
-		if len(hold.Lines) > 0 && hold.Lines[0].UnitPrice.Currency != price.Currency {
-			return Change{}, errorf(CodeInvalid, "all slots of a hold must be priced in one currency; make a hold for each")
-		}
-		grantTo, err := slot.Policy.grantTo(plan.Owner)
+		line, err := offer.line(q, plan.Owner, plan.Allocations[q.Slot])
 		if err != nil {
 			return Change{}, err
 		}
-		line := Line{
-			Slot: q.Slot, Quantity: q.Quantity, UnitPrice: price, Shards: plan.Allocations[q.Slot],
-			CancelUntil: slot.cancelUntil(), OverAt: slot.overAt(), NoRestock: slot.Policy.NoRestock, GrantTo: grantTo,
-		}
 		hold.Lines = append(hold.Lines, line)
 		movements = append(movements, line.movements(BucketAvailable, BucketHeld)...)
-		sale[q.Slot] = Terms{Open: true, Price: price, Shards: slot.Terms.Shards}
-		lives, policies = append(lives, slot.Policy.HoldFor), append(policies, slot.Policy)
 	}
-	if len(movements) > StockActionsMax {
-		return Change{}, errorf(CodeBusy, "the hold would take from more than %d stock items; ask for fewer slots at once", StockActionsMax)
+	if err := hold.fits(movements); err != nil {
+		return Change{}, err
 	}
-	if len(movements)+hold.grantedSlots() > StockActionsMax {
-		return Change{}, errorf(CodeInvalid, "a slot that credits another counts as two, and a hold may have at most %d; ask for fewer slots at once", StockActionsMax)
-	}
-	hold.ExpiresAt = now.Add(slices.Min(lives))
+	hold.HoldFor, hold.HoldForMax = offer.lives()
+	hold.GraceFor, hold.Terms = strictest(offer.policies)
+	hold.ExpiresAt = now.Add(hold.HoldFor)
 	hold.ReleaseAt = hold.ExpiresAt
-	hold.GraceFor, hold.Terms = strictest(policies)
-	return Change{
-		At:     now,
-		Holds:  []HoldWrite{{Next: hold}},
-		Stock:  stockWrites(movements, sale),
-		Events: []Event{holdEvent(EventHoldCreated, hold, origin, movements, now)},
-	}, nil
+	offer.count(&hold)
+	change := Change{
+		At:      now,
+		Holds:   []HoldWrite{{Next: hold}},
+		Stock:   stockWrites(movements, offer.sale),
+		Quotas:  quotaWrites(Hold{}, hold, offer.limits.max),
+		Signals: offer.limits.signalWrites(plan.Signals, now),
+		Events:  []Event{holdEvent(EventHoldCreated, hold, origin, movements, now)},
+	}
+	offer.limits.coolDown(&change, plan.Owner, plan.CooledDown)
+	return change, withinLimits(change.Quotas)
 }
 
 // Confirm sells what h promises. It is refused with CodeHoldNotActive once h has ended
@@ -262,12 +269,7 @@ func Confirm(h Hold, reference PaymentReference, origin Origin, now time.Time) (
 	next := ended(h, StatusConfirmed, now)
 	next.PaymentReference = reference
 	change := endHold(h, next, EventHoldConfirmed, BucketConfirmed, origin, now)
-	change.Holds[0].When = BeforeRelease
-	change.Holds[0].Of = noReservation()
-	if reference != "" {
-		change.Uniqueness = []Uniqueness{{Kind: UniquePaymentReference, Value: string(reference), Hold: h.ID}}
-	}
-	return change, nil
+	return confirmedBy(change, reference), nil
 }
 
 // Cancel gives back what h promises, on the owner's wish. A hold that has ended is
@@ -303,6 +305,10 @@ func Expire(h Hold, origin Origin, now time.Time) (Change, error) {
 	}
 	change := endHold(h, ended(h, StatusExpired, now), EventHoldExpired, BucketAvailable, origin, now)
 	change.Holds[0].When, change.Holds[0].NoOpenAttempt = FromRelease, true
+	if h.CountsExpiry && h.Reservation == "" {
+		// Who has tried to pay did not take the units away from others for nothing.
+		change.withQuota(h.Owner, func(w *QuotaWrite) { w.Expired = true })
+	}
 	return change, nil
 }
 
@@ -328,11 +334,21 @@ func endHold(h, next Hold, t EventType, to Bucket, origin Origin, now time.Time)
 	for _, line := range h.Lines {
 		movements = append(movements, line.movements(BucketHeld, to)...)
 	}
-	return Change{
+	change := Change{
 		At:     now,
 		Holds:  []HoldWrite{{Next: next, Replaces: h.Version}},
 		Stock:  stockWrites(movements, nil),
+		Quotas: quotaWrites(h, next, nil),
 		Events: []Event{holdEvent(t, next, origin, movements, now)},
+	}
+	change.forgetAfterSale(next)
+	return change
+}
+
+// forgetAfterSale lets the owner who buys begin anew.
+func (c *Change) forgetAfterSale(sold Hold) {
+	if sold.Status == StatusConfirmed && sold.CountsExpiry {
+		c.withQuota(sold.Owner, func(w *QuotaWrite) { w.Forget = true })
 	}
 }
 

@@ -1,15 +1,8 @@
 package ledger
 
 import (
-	"slices"
 	"time"
 )
-
-// ReturnLine is a part of a sale that is given back.
-type ReturnLine struct {
-	Slot     SlotID
-	Quantity Units
-}
 
 // StartAttempt lets a payment attempt of the reservation begin: the hold gets its grace,
 // once, and until the attempt is closed only the reservation can release it. It is
@@ -102,7 +95,8 @@ func ReacquiredID(h Hold) HoldID { return NewHoldID(derivedBits("reacquire", str
 func Reacquire(h Hold, allocations map[SlotID][]Allocation, origin Origin, now time.Time) (Change, error) {
 	born := Hold{
 		ID: ReacquiredID(h), Owner: h.Owner, Status: StatusConfirmed, CreatedAt: now,
-		ExpiresAt: h.ExpiresAt, ReleaseAt: h.ReleaseAt, GraceFor: h.GraceFor, Terms: h.Terms,
+		ExpiresAt: h.ExpiresAt, ReleaseAt: h.ReleaseAt, HoldFor: h.HoldFor, HoldForMax: h.HoldForMax,
+		GraceFor: h.GraceFor, Terms: h.Terms, CountsIn: h.CountsIn, CountsExpiry: h.CountsExpiry, Scarce: h.Scarce,
 		Reservation: h.Reservation, Reacquires: h.ID, EndedAt: now, Version: 1,
 	}
 	from := BucketAvailable
@@ -128,8 +122,10 @@ func Reacquire(h Hold, allocations map[SlotID][]Allocation, origin Origin, now t
 	}
 	change := Change{
 		At: now, Holds: []HoldWrite{{Next: born}}, Stock: stockWrites(movements, nil),
+		Quotas: quotaWrites(Hold{}, born, nil),
 		Events: []Event{holdEvent(EventHoldReacquired, born, origin.Beside("reacquired"), movements, now)},
 	}
+	change.forgetAfterSale(born)
 	for i := range change.Stock {
 		change.Stock[i].Open = true
 	}
@@ -141,88 +137,11 @@ func Reacquire(h Hold, allocations map[SlotID][]Allocation, origin Origin, now t
 	return Together(old, change), nil
 }
 
-// Return gives back a part of what h sold, or all of it with no lines. When nothing is
-// left, the hold is RETURNED; otherwise it stays CONFIRMED. It returns
-// CodeHoldNotActive for a hold that is not CONFIRMED, CodeReturnOverSale for more than
-// is left of a line, CodeInvalid for a line that is not there or is named twice, and
-// CodeHoldArchived for a hold that lies in the archive.
-func Return(h Hold, lines []ReturnLine, origin Origin, now time.Time) (Change, error) {
-	if h.ArchivedIn != "" {
-		return Change{}, HoldArchived()
-	}
-	if h.Status != StatusConfirmed {
-		return Change{}, errorf(CodeHoldNotActive, "the hold is %s; only a CONFIRMED hold can be returned", h.Status)
-	}
-	if len(lines) == 0 {
-		lines = h.Unreturned()
-	}
-	next := h
-	next.Lines = slices.Clone(h.Lines)
-	next.Version++
-	var movements []Movement
-	named := make(map[SlotID]bool, len(lines))
-	for _, wanted := range lines {
-		i := slices.IndexFunc(next.Lines, func(l Line) bool { return l.Slot == wanted.Slot })
-		if i < 0 || named[wanted.Slot] || wanted.Quantity < 1 {
-			return Change{}, errorf(CodeInvalid, "slot %s must be a line of the hold, named once, with a quantity of 1 or more", wanted.Slot)
-		}
-		named[wanted.Slot] = true
-		back, ok := next.Lines[i].giveBack(wanted.Quantity)
-		if !ok {
-			return Change{}, errorf(CodeReturnOverSale, "fewer units of slot %s are left than are given back", wanted.Slot)
-		}
-		to := BucketAvailable
-		if next.Lines[i].NoRestock {
-			to = BucketOutside
-		}
-		movements = append(movements, Line{Slot: wanted.Slot, Shards: back}.movements(BucketConfirmed, to)...)
-	}
-	if len(next.Unreturned()) == 0 {
-		next.Status = StatusReturned
-	}
-	return Change{
-		At: now, Stock: stockWrites(movements, nil),
-		Holds:  []HoldWrite{{Next: next, Replaces: h.Version, From: StatusConfirmed}},
-		Events: []Event{holdEvent(EventHoldReturned, next, origin, movements, now)},
-	}, nil
-}
-
-// Unreturned is what is left of each line.
-func (h Hold) Unreturned() []ReturnLine {
-	var out []ReturnLine
-	for _, line := range h.Lines {
-		if left := line.Quantity - line.ReturnedQuantity(); left > 0 {
-			out = append(out, ReturnLine{line.Slot, left})
-		}
-	}
-	return out
-}
-
-// giveBack adds quantity to what was returned of the line, from its shards in order, and
-// says to which shards it goes. It reports false when less is left.
-func (l *Line) giveBack(quantity Units) ([]Allocation, bool) {
-	returned := slices.Clone(l.Returned)
-	var back []Allocation
-	for _, taken := range l.Shards {
-		i := slices.IndexFunc(returned, func(a Allocation) bool { return a.Shard == taken.Shard })
-		if i < 0 {
-			i, returned = len(returned), append(returned, Allocation{Shard: taken.Shard})
-		}
-		units := min(quantity, taken.Quantity-returned[i].Quantity)
-		if units > 0 {
-			returned[i].Quantity += units
-			back = append(back, Allocation{taken.Shard, units})
-			quantity -= units
-		}
-	}
-	l.Returned = slices.DeleteFunc(returned, func(a Allocation) bool { return a.Quantity == 0 })
-	return back, quantity == 0
-}
-
 // changeHold builds the Change of a step that moves no stock.
 func changeHold(h, next Hold, t EventType, origin Origin, now time.Time) Change {
 	return Change{
 		At: now, Holds: []HoldWrite{{Next: next, Replaces: h.Version}},
+		Quotas: quotaWrites(h, next, nil),
 		Events: []Event{holdEvent(t, next, origin, nil, now)},
 	}
 }

@@ -87,7 +87,7 @@ func TestNewHoldLivesAsLongAsItsShortestPolicy(t *testing.T) {
 	hold := change.Holds[0].Next
 	want := ledger.Hold{
 		ID: holdID("H"), Owner: "U-1", Status: ledger.StatusHeld, Version: 1, CreatedAt: noon,
-		ExpiresAt: noon.Add(3 * time.Minute), ReleaseAt: noon.Add(3 * time.Minute), GraceFor: time.Minute,
+		ExpiresAt: noon.Add(3 * time.Minute), ReleaseAt: noon.Add(3 * time.Minute), HoldFor: 3 * time.Minute, HoldForMax: time.Hour, GraceFor: time.Minute,
 		Terms: ledger.DefaultPaymentTerms(),
 		Lines: []ledger.Line{
 			{Slot: "A", Quantity: 1, UnitPrice: ledger.Money{AmountMinor: 500, Currency: "USD"}, Shards: []ledger.Allocation{{Shard: 0, Quantity: 1}}},

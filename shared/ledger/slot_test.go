@@ -106,7 +106,6 @@ func TestEditSlotKeepsWhatIsFixed(t *testing.T) {
 	for name, alter := range map[string]func(*ledger.SlotDefinition){
 		"resource type": func(d *ledger.SlotDefinition) { d.ResourceType = "other" },
 		"resource id":   func(d *ledger.SlotDefinition) { d.ResourceID = "other" },
-		"shards":        func(d *ledger.SlotDefinition) { d.Terms.Shards = 3 },
 	} {
 		d := definitionOf(10, 2)
 		alter(&d)

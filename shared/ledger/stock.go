@@ -44,8 +44,15 @@ type Stock struct {
 type Terms struct {
 	Open   bool
 	Price  Money
-	Shards int // how many shards the slot's stock has
+	Shards int // how many shards new holds are spread over
+	// Retired is how many more stock items there are, numbered after the shards. They are
+	// what is left of a slot that once had more shards: holds give back to them, and what
+	// they have is sold last.
+	Retired int
 }
+
+// StockItems is how many stock items the slot has: its shards, and the retired ones.
+func (t Terms) StockItems() int { return t.Shards + t.Retired }
 
 // Bucket is where units are at a moment.
 type Bucket string

@@ -104,6 +104,14 @@ type Store interface {
 	// most PageItemsMax.
 	HoldEvents(ctx context.Context, id HoldID) ([]Event, error)
 	SlotEvents(ctx context.Context, id SlotID) ([]Event, error)
+	// Policies returns what is said for these scopes, in no fixed order. A scope for which
+	// nothing is said is left out. More than PageItemsMax scopes are a CodeInvalid error.
+	Policies(ctx context.Context, scopes []PolicyScope) ([]ScopePolicy, error)
+	// PolicyEvents returns the events of the policy of one scope, the oldest first, at most
+	// PageItemsMax.
+	PolicyEvents(ctx context.Context, scope PolicyScope) ([]Event, error)
+	// Quota returns what is counted of the owner; nothing for an owner of whom nothing is.
+	Quota(ctx context.Context, owner OwnerID) (Quota, error)
 	// IdempotencyRecord returns the record of that id, live or not, and whether there
 	// is one.
 	IdempotencyRecord(ctx context.Context, id IdempotencyID) (IdempotencyRecord, bool, error)
@@ -122,6 +130,9 @@ const (
 	LegIdempotency LegKind = "idempotency"
 	LegUniqueness  LegKind = "uniqueness"
 	LegLease       LegKind = "lease"
+	LegPolicy      LegKind = "policy"
+	LegQuota       LegKind = "quota"
+	LegSignal      LegKind = "signal"
 )
 
 // RefusedLeg is one action of a Change whose condition was false, with the item as it
@@ -139,6 +150,9 @@ type RefusedLeg struct {
 	Event       *Event
 	Idempotency *IdempotencyRecord
 	Uniqueness  *Uniqueness
+	Policy      *ScopePolicy
+	Quota       *Quota
+	Signal      *SignalWrite // its Max is the count that there is
 }
 
 // Refused is the error of a Commit whose conditions were not all true. Nothing was

@@ -9,10 +9,11 @@ import (
 )
 
 func cloneHold(h ledger.Hold) ledger.Hold {
-	h.Lines = slices.Clone(h.Lines)
+	h.Lines, h.CountsIn = slices.Clone(h.Lines), slices.Clone(h.CountsIn)
 	for i := range h.Lines {
 		h.Lines[i].Shards = slices.Clone(h.Lines[i].Shards)
 		h.Lines[i].Returned = slices.Clone(h.Lines[i].Returned)
+		h.Lines[i].CountsIn = slices.Clone(h.Lines[i].CountsIn)
 	}
 	return h
 }
@@ -34,6 +35,10 @@ func cloneEvent(e ledger.Event) ledger.Event {
 	if e.Slot != nil {
 		slot := cloneSlot(*e.Slot)
 		e.Slot = &slot
+	}
+	if e.Policy != nil {
+		policy := *e.Policy
+		e.Policy = &policy
 	}
 	e.Movements = slices.Clone(e.Movements)
 	return e

@@ -51,6 +51,9 @@ func (s *Store) refusedLegs(c ledger.Change) []ledger.RefusedLeg {
 	for _, write := range c.Slots {
 		legs = append(legs, s.refusedSlot(write)...)
 	}
+	for _, write := range c.Policies {
+		legs = append(legs, s.refusedPolicy(write)...)
+	}
 	for _, stock := range c.NewStock {
 		if stored, exists := s.stock[stockKey{stock.Slot, stock.Shard}]; exists {
 			legs = append(legs, ledger.RefusedLeg{Kind: ledger.LegStock, Slot: stock.Slot, Shard: stock.Shard, Stock: &stored})
@@ -59,6 +62,7 @@ func (s *Store) refusedLegs(c ledger.Change) []ledger.RefusedLeg {
 	for _, write := range c.Stock {
 		legs = append(legs, s.refusedStock(write)...)
 	}
+	legs = append(legs, s.refusedLimits(c)...)
 	for _, event := range c.Events {
 		if stored, exists := s.events[keyOf(event)]; exists {
 			stored = cloneEvent(stored)
@@ -165,6 +169,10 @@ func (s *Store) apply(c ledger.Change) {
 	for _, write := range c.Slots {
 		s.slots[write.Next.ID] = cloneSlot(write.Next)
 	}
+	for _, write := range c.Policies {
+		s.policies[write.Next.Scope] = write.Next
+	}
+	s.applyLimits(c)
 	for _, stock := range c.NewStock {
 		s.stock[stockKey{stock.Slot, stock.Shard}] = stock
 	}

@@ -20,6 +20,9 @@ type Store struct {
 	events     map[eventKey]ledger.Event
 	records    map[ledger.IdempotencyID]ledger.IdempotencyRecord
 	uniqueness map[uniquenessKey]ledger.Uniqueness
+	policies   map[ledger.PolicyScope]ledger.ScopePolicy
+	quotas     map[ledger.OwnerID]ledger.Quota
+	signals    map[signalKey]ledger.Units
 
 	reservations map[ledger.ReservationID]ledger.Reservation
 	parking      map[ledger.HoldID]parking
@@ -46,6 +49,11 @@ type uniquenessKey struct {
 	value string
 }
 
+type signalKey struct {
+	signal   ledger.Signal
+	windowMs int64
+}
+
 var _ ledger.Store = (*Store)(nil)
 
 // New returns a store without anything in it.
@@ -57,6 +65,9 @@ func New() *Store {
 		events:     make(map[eventKey]ledger.Event),
 		records:    make(map[ledger.IdempotencyID]ledger.IdempotencyRecord),
 		uniqueness: make(map[uniquenessKey]ledger.Uniqueness),
+		policies:   make(map[ledger.PolicyScope]ledger.ScopePolicy),
+		quotas:     make(map[ledger.OwnerID]ledger.Quota),
+		signals:    make(map[signalKey]ledger.Units),
 
 		reservations: make(map[ledger.ReservationID]ledger.Reservation),
 		parking:      make(map[ledger.HoldID]parking),
@@ -129,7 +140,7 @@ func (s *Store) Stock(ctx context.Context, slots []ledger.Slot) ([]ledger.Stock,
 	defer s.mutex.Unlock()
 	var out []ledger.Stock
 	for _, slot := range slots {
-		for shard := range slot.Terms.Shards {
+		for shard := range slot.Terms.StockItems() {
 			if stock, exists := s.stock[stockKey{slot.ID, ledger.Shard(shard)}]; exists {
 				out = append(out, stock)
 			}

@@ -1,0 +1,287 @@
+package ledger
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// SignalWindow is how long a signal is counted: its counter is of one such window, and
+	// means nothing afterwards.
+	SignalWindow = time.Hour
+	// SignalKeptFor is how long after its window a counter stays, for who has to explain it.
+	SignalKeptFor = 24 * time.Hour
+	// SignalHashCharacters is the length of a signal's hash.
+	SignalHashCharacters = 64
+)
+
+// QuotaKey names what is counted of an owner: "holds", "slot/ID" or "resource/TYPE/ID".
+type QuotaKey string
+
+// QuotaHolds counts an owner's HELD holds.
+const QuotaHolds QuotaKey = "holds"
+
+// SlotQuota counts an owner's units of one slot.
+func SlotQuota(id SlotID) QuotaKey { return QuotaKey("slot/" + string(id)) }
+
+// ResourceQuota counts an owner's units of all slots of one resource.
+func ResourceQuota(t ResourceType, id ResourceID) QuotaKey {
+	return QuotaKey("resource/" + string(t) + "/" + string(id))
+}
+
+// Slot is the slot that the key is of, and whether it is of one.
+func (k QuotaKey) Slot() (SlotID, bool) {
+	id, found := strings.CutPrefix(string(k), "slot/")
+	return SlotID(id), found
+}
+
+// Quota is what is counted of one owner. Only what a policy limits is counted.
+type Quota struct {
+	Owner  OwnerID
+	Counts map[QuotaKey]Units
+	// Expired is how many holds have expired, one after the other, since the owner last
+	// bought something.
+	Expired       Units
+	LastExpiredAt time.Time
+}
+
+// QuotaDelta changes one count. With Max set, the count may not be more than that
+// afterwards. What falls is never refused: a limit that is lowered strands nothing.
+type QuotaDelta struct {
+	Key   QuotaKey
+	Units Units
+	Max   Units // zero for no condition
+}
+
+// QuotaWrite changes what is counted of one owner. The owner's record is made when it is
+// first needed.
+type QuotaWrite struct {
+	Owner  OwnerID
+	Deltas []QuotaDelta // each key once, ordered by key
+	// Expired counts one more hold that expired, at Change.At.
+	Expired bool
+	// Forget sets the count of expired holds to zero.
+	Forget bool
+	// ExpiredBelow requires fewer expired holds than this; zero requires nothing.
+	ExpiredBelow Units
+	// LastExpiredBy, if set, requires that no hold has expired after that time.
+	LastExpiredBy time.Time
+}
+
+// SignalKind says what a signal tells apart.
+type SignalKind string
+
+// The kinds.
+const (
+	SignalDevice       SignalKind = "device"
+	SignalPaymentMeans SignalKind = "payment_means"
+)
+
+// Signal is a device or a means of payment that several owners may share, as a hash that
+// leads back to nobody.
+type Signal struct {
+	Kind SignalKind
+	Hash string // lower-case hexadecimal
+}
+
+// SignalWrite counts one more hold of a signal in its window, which may then have at most
+// Max. The counter is never taken back: it counts tries, and ends with its window.
+type SignalWrite struct {
+	Signal Signal
+	Window time.Time // when the window began
+	Max    Units
+}
+
+// countsOf is what a hold is counted as now.
+func countsOf(h Hold) map[QuotaKey]Units {
+	counts := make(map[QuotaKey]Units)
+	switch h.Status {
+	case StatusHeld:
+		for _, key := range h.CountsIn {
+			counts[key]++
+		}
+	case StatusConfirmed, StatusReturned:
+	case StatusCanceled, StatusExpired, StatusPaymentChecking:
+		return counts
+	}
+	for _, line := range h.Lines {
+		for _, key := range line.CountsIn {
+			counts[key] += line.Quantity - line.ReturnedQuantity()
+		}
+	}
+	return counts
+}
+
+// quotaWrites is what the step of a hold from before to after changes of its owner's
+// counts; before is the zero hold for one that is made.
+func quotaWrites(before, after Hold, limits map[QuotaKey]Units) []QuotaWrite {
+	delta := countsOf(after)
+	for key, units := range countsOf(before) {
+		delta[key] -= units
+	}
+	w := QuotaWrite{Owner: after.Owner}
+	for _, key := range slices.Sorted(maps.Keys(delta)) {
+		if units := delta[key]; units != 0 {
+			d := QuotaDelta{Key: key, Units: units}
+			if units > 0 {
+				d.Max = limits[key]
+			}
+			w.Deltas = append(w.Deltas, d)
+		}
+	}
+	if w.empty() {
+		return nil
+	}
+	return []QuotaWrite{w}
+}
+
+func (w QuotaWrite) empty() bool {
+	return len(w.Deltas) == 0 && !w.Expired && !w.Forget && w.ExpiredBelow == 0 && w.LastExpiredBy.IsZero()
+}
+
+// withQuota changes the one quota write of the owner, which it adds where there is none.
+func (c *Change) withQuota(owner OwnerID, change func(w *QuotaWrite)) {
+	i := slices.IndexFunc(c.Quotas, func(w QuotaWrite) bool { return w.Owner == owner })
+	if i < 0 {
+		i, c.Quotas = len(c.Quotas), append(c.Quotas, QuotaWrite{Owner: owner})
+	}
+	change(&c.Quotas[i])
+}
+
+// togetherQuotas is what both a and b change, with one write for each owner.
+func togetherQuotas(a, b []QuotaWrite) []QuotaWrite {
+	c := Change{Quotas: slices.Clone(a)}
+	for _, more := range b {
+		c.withQuota(more.Owner, func(w *QuotaWrite) {
+			w.Deltas = togetherDeltas(w.Deltas, more.Deltas)
+			w.Expired, w.Forget = w.Expired || more.Expired, w.Forget || more.Forget
+			if w.ExpiredBelow == 0 || more.ExpiredBelow > 0 && more.ExpiredBelow < w.ExpiredBelow {
+				w.ExpiredBelow = more.ExpiredBelow
+			}
+			if w.LastExpiredBy.IsZero() || !more.LastExpiredBy.IsZero() && more.LastExpiredBy.Before(w.LastExpiredBy) {
+				w.LastExpiredBy = more.LastExpiredBy
+			}
+		})
+	}
+	return slices.DeleteFunc(c.Quotas, QuotaWrite.empty)
+}
+
+func togetherDeltas(a, b []QuotaDelta) []QuotaDelta {
+	out := slices.Clone(a)
+	for _, d := range b {
+		i := slices.IndexFunc(out, func(o QuotaDelta) bool { return o.Key == d.Key })
+		if i < 0 {
+			out = append(out, d)
+			continue
+		}
+		out[i].Units += d.Units
+		if out[i].Max == 0 || d.Max > 0 && d.Max < out[i].Max {
+			out[i].Max = d.Max
+		}
+	}
+	out = slices.DeleteFunc(out, func(d QuotaDelta) bool { return d.Units == 0 })
+	slices.SortFunc(out, func(x, y QuotaDelta) int { return cmp.Compare(x.Key, y.Key) })
+	return out
+}
+
+// ForgetExpiries ends an owner's cool-down: the operator's unblock. It may be repeated.
+func ForgetExpiries(owner OwnerID, now time.Time) Change {
+	return Change{At: now, Quotas: []QuotaWrite{{Owner: owner, Forget: true}}}
+}
+
+// limits are what the policies of a hold's slots allow its owner, and how a hold of them
+// is counted. Of two limits of one count the smaller one holds.
+type limits struct {
+	max map[QuotaKey]Units
+	// expiries and cooldown are the strictest of the policies that have them.
+	expiries Units
+	cooldown time.Duration
+	signal   Units
+}
+
+// limitsOf reads the limits of slots, which must be resolved.
+func limitsOf(slots []Slot) limits {
+	l := limits{max: make(map[QuotaKey]Units)}
+	for _, s := range slots {
+		p := s.Policy
+		l.limit(SlotQuota(s.ID), p.QuantityPerOwnerMax)
+		l.limit(ResourceQuota(s.ResourceType, s.ResourceID), p.QuantityPerOwnerOfResourceMax)
+		l.limit(QuotaHolds, p.HoldsPerOwnerMax)
+		if p.ExpiriesMax > 0 {
+			l.expiries = smaller(l.expiries, p.ExpiriesMax)
+			l.cooldown = max(l.cooldown, p.CooldownFor)
+		}
+		l.signal = smaller(l.signal, p.HoldsPerSignalMax)
+	}
+	return l
+}
+
+func (l limits) limit(key QuotaKey, units Units) {
+	if units > 0 {
+		l.max[key] = smaller(l.max[key], units)
+	}
+}
+
+// smaller is the stricter of two limits, of which zero is none.
+func smaller(a, b Units) Units {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// keysOf are the counts that each unit of a line of the slot is part of.
+func (l limits) keysOf(s Slot) []QuotaKey {
+	var keys []QuotaKey
+	for _, key := range []QuotaKey{ResourceQuota(s.ResourceType, s.ResourceID), SlotQuota(s.ID)} {
+		if l.max[key] > 0 {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// signalWrites counts a hold that is made at now with the signals.
+func (l limits) signalWrites(signals []Signal, now time.Time) []SignalWrite {
+	if l.signal == 0 {
+		return nil
+	}
+	out := make([]SignalWrite, 0, len(signals))
+	for _, s := range signals {
+		out = append(out, SignalWrite{Signal: s, Window: now.UTC().Truncate(SignalWindow), Max: l.signal})
+	}
+	return out
+}
+
+// coolDown adds what the write requires of the owner's expired holds. After says that the
+// cool-down has passed since the last of them, which the write then makes sure of.
+func (l limits) coolDown(c *Change, owner OwnerID, after bool) {
+	if l.expiries == 0 {
+		return
+	}
+	c.withQuota(owner, func(w *QuotaWrite) {
+		if after {
+			w.LastExpiredBy, w.Forget = c.At.Add(-l.cooldown), true
+			return
+		}
+		w.ExpiredBelow = l.expiries
+	})
+}
+
+// validate returns an error for a write that could not be meant.
+func (w QuotaWrite) validate() error {
+	if w.empty() || w.Owner == "" {
+		return errors.New("change: a quota write that counts nothing, or of nobody")
+	}
+	for i, d := range w.Deltas {
+		if d.Units == 0 || d.Max < 0 || d.Max > 0 && d.Units > d.Max || i > 0 && w.Deltas[i-1].Key >= d.Key {
+			return fmt.Errorf("change: quota count %+v of %s, after %d others", d, w.Owner, i)
+		}
+	}
+	return nil
+}
