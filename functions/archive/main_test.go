@@ -103,11 +103,11 @@ func endedHold(t *testing.T, store *dynamo.Store, clock *systemtest.Clock) ledge
 	_, err := shop.PutSlot(t.Context(), commands.Request{Actor: "service:catalog", RequestID: "request_test"}, slotID, ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "KE0901", Capacity: 5, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 2},
-	}, func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
 	check(err)
 	owner := commands.Request{Actor: "owner:U-17", Owner: "U-17", RequestID: "request_test"}
 	var id ledger.HoldID
-	_, err = shop.CreateHold(t.Context(), owner, []ledger.Quote{{Slot: slotID, Quantity: 1, UnitAmount: 1000}},
+	_, err = shop.CreateHold(t.Context(), owner, commands.HoldWish{Quotes: []ledger.Quote{{Slot: slotID, Quantity: 1, UnitAmount: 1000}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			id = h.ID
 			return ledger.Response{Status: 201}, nil

@@ -63,7 +63,7 @@ func newOutage(t *testing.T) *outage {
 	_, err = o.commands.PutSlot(t.Context(), o.request(), "seat", ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "KE0901", Capacity: 1000, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 1},
-	}, func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func (o *outage) request() commands.Request {
 func (o *outage) hold() ledger.HoldID {
 	o.Helper()
 	var id ledger.HoldID
-	_, err := o.commands.CreateHold(o.Context(), o.request(), []ledger.Quote{{Slot: "seat", Quantity: 1, UnitAmount: 1000}},
+	_, err := o.commands.CreateHold(o.Context(), o.request(), commands.HoldWish{Quotes: []ledger.Quote{{Slot: "seat", Quantity: 1, UnitAmount: 1000}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			id = h.ID
 			return ledger.Response{}, nil

@@ -114,14 +114,14 @@ func ledgerOfYesterday(t *testing.T, client *dynamodb.Client, table string, ago 
 	_, err := c.PutSlot(t.Context(), request, "seat", ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "KE0901", Capacity: 5, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 2},
-	}, func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	clock.Advance(time.Second)
 	hold := func() ledger.Hold {
 		var made ledger.Hold
-		_, err := c.CreateHold(t.Context(), request, []ledger.Quote{{Slot: "seat", Quantity: 1, UnitAmount: 1000}},
+		_, err := c.CreateHold(t.Context(), request, commands.HoldWish{Quotes: []ledger.Quote{{Slot: "seat", Quantity: 1, UnitAmount: 1000}}},
 			func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 				made = h
 				return ledger.Response{}, nil

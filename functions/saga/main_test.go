@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	_, err = w.shop.PutSlot(t.Context(), commands.Request{Actor: "service:catalog", RequestID: "request_test"}, slotID, ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "KE0901", Capacity: 5, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 2},
-	}, func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
 	w.check(err)
 	return w
 }
@@ -85,7 +85,7 @@ func (w *world) start() ledger.ReservationID {
 	w.t.Helper()
 	var hold ledger.Hold
 	_, err := w.shop.CreateHold(w.t.Context(), commands.Request{Actor: "owner:U-17", Owner: "U-17", RequestID: "request_test"},
-		[]ledger.Quote{{Slot: slotID, Quantity: 1, UnitAmount: 1000}},
+		commands.HoldWish{Quotes: []ledger.Quote{{Slot: slotID, Quantity: 1, UnitAmount: 1000}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			hold = h
 			return ledger.Response{Status: 201}, nil

@@ -77,7 +77,7 @@ func newWorld(t *testing.T, ago time.Duration) *world {
 	_, err = w.shop.PutSlot(t.Context(), commands.Request{Actor: "service:catalog", RequestID: "request_test"}, slotID, ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "KE0901", Capacity: 5, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 1},
-	}, func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
 	w.check(err)
 	return w
 }
@@ -117,7 +117,7 @@ func (w *world) owner() commands.Request {
 func (w *world) hold() ledger.Hold {
 	w.t.Helper()
 	var made ledger.Hold
-	_, err := w.shop.CreateHold(w.t.Context(), w.owner(), []ledger.Quote{{Slot: slotID, Quantity: 1, UnitAmount: 1000}},
+	_, err := w.shop.CreateHold(w.t.Context(), w.owner(), commands.HoldWish{Quotes: []ledger.Quote{{Slot: slotID, Quantity: 1, UnitAmount: 1000}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			made = h
 			return ledger.Response{Status: 201}, nil

@@ -54,7 +54,7 @@ func newWorld(tb testing.TB, capacity ledger.Units) *world {
 			ResourceType: "hall", ResourceID: "h", Policy: policy, Capacity: capacity,
 			Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 5000, Currency: "KRW"}, Shards: 4},
 		},
-		func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) {
+		func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
 			return ledger.Response{Status: 201}, nil
 		})
 	w.check(err)
@@ -80,7 +80,7 @@ func rendered(ledger.Hold, time.Time) (ledger.Response, error) {
 func (w *world) hold() ledger.HoldID {
 	w.tb.Helper()
 	var id ledger.HoldID
-	_, err := w.commands.CreateHold(context.Background(), owner(), []ledger.Quote{{Slot: slotID, Quantity: 1, UnitAmount: 5000}},
+	_, err := w.commands.CreateHold(context.Background(), owner(), commands.HoldWish{Quotes: []ledger.Quote{{Slot: slotID, Quantity: 1, UnitAmount: 5000}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			id = h.ID
 			return ledger.Response{Status: 201}, nil
@@ -98,7 +98,7 @@ func (w *world) ended(i int) ledger.HoldID {
 	case 0:
 		_, err = w.commands.CancelHold(context.Background(), owner(), id, rendered)
 	case 1:
-		_, err = w.commands.ConfirmHold(context.Background(), owner(), id, ledger.PaymentReference(fmt.Sprintf("pay-%d", i)), rendered)
+		_, err = w.commands.ConfirmHold(context.Background(), owner(), id, ledger.PaymentReference(fmt.Sprintf("pay-%d", i)), nil, rendered)
 	default:
 		w.clock.Advance(15 * time.Minute)
 		_, err = w.commands.ExpireHold(context.Background(), id, "request_expire")

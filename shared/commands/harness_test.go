@@ -120,7 +120,7 @@ func (b *bench) define(id ledger.SlotID, d ledger.SlotDefinition) {
 	}
 }
 
-func renderSlot(slot ledger.Slot, c ledger.Counters, created bool) (ledger.Response, error) {
+func renderSlot(slot ledger.Slot, _ ledger.Policy, c ledger.Counters, created bool) (ledger.Response, error) {
 	return ledger.Response{Status: 200, Body: fmt.Appendf(nil, "%s v%d %+v %t", slot.ID, slot.Version, c, created)}, nil
 }
 
@@ -143,14 +143,14 @@ func quote(id ledger.SlotID, quantity ledger.Units) []ledger.Quote {
 }
 
 func (b *bench) create(by *commands.Commands, r commands.Request, quotes []ledger.Quote) (commands.Answer, error) {
-	return by.CreateHold(b.t.Context(), r, quotes, b.render)
+	return by.CreateHold(b.t.Context(), r, commands.HoldWish{Quotes: quotes}, b.render)
 }
 
 // mustHold makes a hold as another process would, and returns it.
 func (b *bench) mustHold(id ledger.SlotID, quantity ledger.Units) ledger.Hold {
 	b.t.Helper()
 	var made ledger.Hold
-	_, err := b.others.CreateHold(b.t.Context(), request(""), quote(id, quantity), func(h ledger.Hold, now time.Time) (ledger.Response, error) {
+	_, err := b.others.CreateHold(b.t.Context(), request(""), commands.HoldWish{Quotes: quote(id, quantity)}, func(h ledger.Hold, now time.Time) (ledger.Response, error) {
 		made = h
 		return b.render(h, now)
 	})

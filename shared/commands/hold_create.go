@@ -12,20 +12,27 @@ import (
 // one moment.
 type RenderHold func(hold ledger.Hold, now time.Time) (ledger.Response, error)
 
-// CreateHold promises all of quotes to the owner of the request, or nothing. It reads
+// HoldWish is what a hold shall promise, and what its caller is known by.
+type HoldWish struct {
+	Quotes []ledger.Quote
+	// Signals are those of the caller's device and means of payment.
+	Signals []ledger.Signal
+}
+
+// CreateHold promises all that wish quotes to the owner of the request, or nothing. It reads
 // nothing before its transaction, except slot definitions that are not cached.
 //
 // Errors: CodeInvalid, CodeSlotNotFound, CodeSlotClosed, CodePriceChanged,
 // CodeQuantityOverLimit, CodeInsufficientStock, CodeKeyReused, and those of the store.
 // "Insufficient" is said only of slots that were seen short at one consistent moment
 // (promise P10).
-func (c *Commands) CreateHold(ctx context.Context, r Request, quotes []ledger.Quote, render RenderHold) (Answer, error) {
-	quotes, err := ledger.NormalizeQuotes(quotes)
+func (c *Commands) CreateHold(ctx context.Context, r Request, wish HoldWish, render RenderHold) (Answer, error) {
+	quotes, err := ledger.NormalizeQuotes(wish.Quotes)
 	if err != nil {
 		return Answer{}, err
 	}
 	creation := &creation{
-		commands: c, render: render, owner: r.Owner, quotes: quotes,
+		commands: c, render: render, owner: r.Owner, quotes: quotes, signals: wish.Signals,
 		id:          ledger.NewHoldID(c.random.Bits128()),
 		allocations: make(map[ledger.SlotID][]ledger.Allocation),
 	}
@@ -41,6 +48,7 @@ type creation struct {
 	render   RenderHold
 	owner    ledger.OwnerID
 	quotes   []ledger.Quote
+	signals  []ledger.Signal
 	id       ledger.HoldID
 	slots    map[ledger.SlotID]ledger.Slot
 	// allocations are the shards to take from. A slot without an entry is tried on the
@@ -66,6 +74,7 @@ func (h *creation) decide(ctx context.Context, origin ledger.Origin, now time.Ti
 	}
 	change, err := ledger.NewHold(ledger.HoldPlan{
 		ID: h.id, Owner: h.owner, Quotes: h.quotes, Slots: h.slots, Allocations: h.allocations,
+		Signals: h.signals,
 	}, origin, now)
 	if err != nil {
 		return decision{}, err

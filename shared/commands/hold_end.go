@@ -8,13 +8,17 @@ import (
 )
 
 // ConfirmHold sells what the hold promises, on the word of a trusted service that it
-// has been paid. Whose hold it is does not matter.
+// has been paid. With lines it sells those and gives back the rest in the same step. Whose
+// hold it is does not matter.
 //
-// Errors: CodeHoldNotFound, CodeHoldNotActive, CodeReferenceUsed, CodeKeyReused, and
-// those of the store.
-func (c *Commands) ConfirmHold(ctx context.Context, r Request, id ledger.HoldID, reference ledger.PaymentReference, render RenderHold) (Answer, error) {
+// Errors: CodeHoldNotFound, CodeHoldNotActive, CodeInvalid, CodeReferenceUsed,
+// CodeKeyReused, and those of the store.
+func (c *Commands) ConfirmHold(ctx context.Context, r Request, id ledger.HoldID, reference ledger.PaymentReference, lines []ledger.ReturnLine, render RenderHold) (Answer, error) {
 	end := ending{commands: c, id: id, render: render,
 		transition: func(h ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
+			if lines != nil {
+				return ledger.ConfirmPart(h, lines, reference, origin, now)
+			}
 			return ledger.Confirm(h, reference, origin, now)
 		}}
 	return c.carryOut(ctx, job{command: ledger.CommandConfirmHold, request: r, decide: end.decide, refused: end.refused})

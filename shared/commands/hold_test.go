@@ -287,13 +287,13 @@ func TestCaseD4_LostRaceIsDecidedAgain(t *testing.T) {
 	hold := b.mustHold("S", 1)
 	b.store.beforeCommit = func(try int, _ ledger.Change) error {
 		if try == 1 {
-			if _, err := b.others.ConfirmHold(t.Context(), request(""), hold.ID, "pay", b.render); err != nil {
+			if _, err := b.others.ConfirmHold(t.Context(), request(""), hold.ID, "pay", nil, b.render); err != nil {
 				t.Error(err)
 			}
 		}
 		return nil
 	}
-	answer, err := b.commands.ConfirmHold(t.Context(), request("K"), hold.ID, "pay", b.render)
+	answer, err := b.commands.ConfirmHold(t.Context(), request("K"), hold.ID, "pay", nil, b.render)
 	if err != nil || answer.Replayed {
 		t.Fatalf("%+v, %v", answer, err)
 	}
@@ -344,7 +344,7 @@ func TestConfirmAndExpireMeet(t *testing.T) {
 		}
 		return nil
 	}
-	_, err := b.commands.ConfirmHold(t.Context(), request("K"), hold.ID, "", b.render)
+	_, err := b.commands.ConfirmHold(t.Context(), request("K"), hold.ID, "", nil, b.render)
 	b.wantCode(err, ledger.CodeHoldNotActive)
 	b.wantCounters("S", 1, 0, 0)
 	b.balanced()
@@ -354,10 +354,10 @@ func TestEndingsAreRefused(t *testing.T) {
 	b := newBench(t)
 	b.define("S", definition(9, 1))
 	hold, other := b.mustHold("S", 1), b.mustHold("S", 1)
-	if _, err := b.commands.ConfirmHold(t.Context(), request("K"), hold.ID, "pay", b.render); err != nil {
+	if _, err := b.commands.ConfirmHold(t.Context(), request("K"), hold.ID, "pay", nil, b.render); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.commands.ConfirmHold(t.Context(), request("L"), other.ID, "pay", b.render)
+	_, err := b.commands.ConfirmHold(t.Context(), request("L"), other.ID, "pay", nil, b.render)
 	b.wantCode(err, ledger.CodeReferenceUsed)
 	_, err = b.commands.CancelHold(t.Context(), request("L"), hold.ID, b.render)
 	b.wantCode(err, ledger.CodeHoldNotActive)

@@ -218,7 +218,7 @@ func TestTimeOverBetweenTries(t *testing.T) {
 		cancel()
 		return &ledger.Refused{Contended: true}
 	}
-	_, err := b.commands.CreateHold(ctx, request("K"), quote("S", 1), b.render)
+	_, err := b.commands.CreateHold(ctx, request("K"), commands.HoldWish{Quotes: quote("S", 1)}, b.render)
 	b.wantCode(err, ledger.CodeUnavailable)
 	if !errors.Is(err, context.Canceled) || b.store.commits != 1 {
 		t.Errorf("%d tries, %v", b.store.commits, err)
@@ -253,7 +253,7 @@ func TestRenderFailureWritesNothing(t *testing.T) {
 	b := newBench(t)
 	b.define("S", definition(5, 1))
 	broken := errors.New("no answer can be made")
-	_, err := b.commands.CreateHold(t.Context(), request("K"), quote("S", 1),
+	_, err := b.commands.CreateHold(t.Context(), request("K"), commands.HoldWish{Quotes: quote("S", 1)},
 		func(ledger.Hold, time.Time) (ledger.Response, error) { return ledger.Response{}, broken })
 	if !errors.Is(err, broken) || b.store.commits != 0 {
 		t.Errorf("%v after %d commits", err, b.store.commits)

@@ -447,7 +447,7 @@ func TestStartOfWhatCostsNothing(t *testing.T) {
 	d.Terms.Price.AmountMinor = 0
 	b.define("S", d)
 	var made ledger.Hold
-	_, err := b.others.CreateHold(t.Context(), request(""), []ledger.Quote{{Slot: "S", Quantity: 2}}, func(h ledger.Hold, now time.Time) (ledger.Response, error) {
+	_, err := b.others.CreateHold(t.Context(), request(""), commands.HoldWish{Quotes: []ledger.Quote{{Slot: "S", Quantity: 2}}}, func(h ledger.Hold, now time.Time) (ledger.Response, error) {
 		made = h
 		return b.render(h, now)
 	})

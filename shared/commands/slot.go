@@ -7,9 +7,10 @@ import (
 	"holdfast/shared/ledger"
 )
 
-// RenderSlot turns the slot and the sum of its stock into the answer that is given and
-// kept. created says that the slot did not exist before.
-type RenderSlot func(slot ledger.Slot, counters ledger.Counters, created bool) (ledger.Response, error)
+// RenderSlot turns the slot as it is stored, the whole policy that it has with what its
+// resource says, and the sum of its stock into the answer that is given and kept. created
+// says that the slot did not exist before.
+type RenderSlot func(slot ledger.Slot, whole ledger.Policy, counters ledger.Counters, created bool) (ledger.Response, error)
 
 // PutSlot makes the slot what d says, whether it exists or not. It is repeatable by
 // nature: a second PUT of the same definition writes nothing.
@@ -28,8 +29,7 @@ func (c *Commands) PutSlot(ctx context.Context, r Request, id ledger.SlotID, d l
 				if err != nil {
 					return decision{}, err
 				}
-				response, err := render(change.Slots[0].Next, sum(change.NewStock), true)
-				return decision{change: change, response: response}, err
+				return c.decidedSlot(ctx, change, change.Slots[0].Next, sum(change.NewStock), true, render)
 			}
 			return c.editSlot(ctx, slot, stock, d, origin, now, render)
 		},
@@ -71,6 +71,7 @@ func (c *Commands) editSlot(ctx context.Context, slot ledger.Slot, stock []ledge
 		}
 	}
 	counters := sum(stock)
+	counters = counters.Plus(sum(change.NewStock))
 	for _, w := range change.Stock {
 		counters = counters.Plus(w.Delta)
 	}
@@ -78,7 +79,16 @@ func (c *Commands) editSlot(ctx context.Context, slot ledger.Slot, stock []ledge
 		slot = w.Next
 	}
 	c.slots.forget(slot.ID)
-	response, err := render(slot, counters, false)
+	return c.decidedSlot(ctx, change, slot, counters, false, render)
+}
+
+// decidedSlot is the decision for change, which makes the slot what is given.
+func (c *Commands) decidedSlot(ctx context.Context, change ledger.Change, slot ledger.Slot, counters ledger.Counters, created bool, render RenderSlot) (decision, error) {
+	whole, err := c.Resolved(ctx, []ledger.Slot{slot})
+	if err != nil {
+		return decision{}, err
+	}
+	response, err := render(slot, whole[0].Policy, counters, created)
 	return decision{change: change, response: response}, err
 }
 

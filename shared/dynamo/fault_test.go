@@ -60,7 +60,7 @@ func (c *counter) putSlot(capacity ledger.Units) (commands.Answer, error) {
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 500, Currency: "USD"}, Shards: 1},
 	}
 	return c.commands.PutSlot(context.Background(), commands.Request{Actor: "catalog"}, soldSlot, definition,
-		func(slot ledger.Slot, _ ledger.Counters, created bool) (ledger.Response, error) {
+		func(slot ledger.Slot, _ ledger.Policy, _ ledger.Counters, created bool) (ledger.Response, error) {
 			status := 200
 			if created {
 				status = 201
@@ -76,7 +76,7 @@ func (c *counter) buy() (commands.Answer, error) {
 		Actor: "U-1", Owner: "U-1", RequestID: "request", Fingerprint: "f",
 		Key: ledger.IdempotencyKey("key-" + strconv.Itoa(c.key)),
 	}
-	return c.commands.CreateHold(context.Background(), request, []ledger.Quote{{Slot: soldSlot, Quantity: 1, UnitAmount: 500}},
+	return c.commands.CreateHold(context.Background(), request, commands.HoldWish{Quotes: []ledger.Quote{{Slot: soldSlot, Quantity: 1, UnitAmount: 500}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			return ledger.Response{Status: 201, Body: []byte(h.ID)}, nil
 		})

@@ -41,7 +41,7 @@ func newShelf(t *testing.T, capacity ledger.Units) *shelf {
 	_, err := s.commands.PutSlot(context.Background(), commands.Request{Actor: "catalog"}, soldSlot, ledger.SlotDefinition{
 		ResourceType: "show", ResourceID: "R-1", Capacity: capacity, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 500, Currency: "USD"}, Shards: 1},
-	}, func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) {
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
 		return ledger.Response{Status: 201}, nil
 	})
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *shelf) hold(owner ledger.OwnerID) ledger.HoldID {
 	s.t.Helper()
 	var made ledger.HoldID
 	_, err := s.commands.CreateHold(context.Background(), commands.Request{Actor: "owner", Owner: owner, RequestID: "request"},
-		[]ledger.Quote{{Slot: soldSlot, Quantity: 1, UnitAmount: 500}},
+		commands.HoldWish{Quotes: []ledger.Quote{{Slot: soldSlot, Quantity: 1, UnitAmount: 500}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			made = h.ID
 			return ledger.Response{Status: 201}, nil

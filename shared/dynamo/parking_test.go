@@ -34,7 +34,7 @@ func newParkingLot(t *testing.T) *parkingLot {
 	_, err := lot.commands.PutSlot(t.Context(), commands.Request{Actor: "service:catalog", RequestID: "request_put"}, "seat", ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "KE0901", Capacity: 100, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 1},
-	}, func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func (l *parkingLot) hold() ledger.Hold {
 	l.Helper()
 	var made ledger.Hold
 	_, err := l.commands.CreateHold(l.Context(), commands.Request{Actor: "owner:U-17", Owner: "U-17", RequestID: "request_hold"},
-		[]ledger.Quote{{Slot: "seat", Quantity: 1, UnitAmount: 1000}},
+		commands.HoldWish{Quotes: []ledger.Quote{{Slot: "seat", Quantity: 1, UnitAmount: 1000}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			made = h
 			return ledger.Response{Status: 201}, nil

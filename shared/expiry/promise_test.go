@@ -82,7 +82,7 @@ func TestCaseB5_TheNextSweepFreesTheUnit(t *testing.T) {
 	w := newWorld(t, 1)
 	id := w.hold(1)
 	w.clock.Set(start.Add(15*time.Minute + time.Millisecond))
-	_, err := w.commands.ConfirmHold(context.Background(), commands.Request{Actor: "shop", RequestID: "request_c"}, id, "", renderHold)
+	_, err := w.commands.ConfirmHold(context.Background(), commands.Request{Actor: "shop", RequestID: "request_c"}, id, "", nil, renderHold)
 	if ledger.CodeOf(err) != ledger.CodeHoldNotActive {
 		t.Errorf("the confirm says %v", err)
 	}
@@ -96,7 +96,7 @@ func TestCaseB5_TheNextSweepFreesTheUnit(t *testing.T) {
 	w.mustBeExpired()
 	made := ledger.HoldID("")
 	_, err = w.commands.CreateHold(context.Background(), commands.Request{Actor: "owner:U-2", Owner: "U-2", RequestID: "request_2"},
-		[]ledger.Quote{{Slot: slotID, Quantity: 1, UnitAmount: 5000}},
+		commands.HoldWish{Quotes: []ledger.Quote{{Slot: slotID, Quantity: 1, UnitAmount: 5000}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			made = h.ID
 			return ledger.Response{Status: 201}, nil

@@ -76,7 +76,7 @@ func TestCaseB1_ASweepThatDoesNothingReportsTheLag(t *testing.T) {
 		}
 	}
 	for _, id := range w.ids {
-		_, err := w.commands.ConfirmHold(context.Background(), commands.Request{Actor: "shop", RequestID: "request_c"}, id, "", renderHold)
+		_, err := w.commands.ConfirmHold(context.Background(), commands.Request{Actor: "shop", RequestID: "request_c"}, id, "", nil, renderHold)
 		if ledger.CodeOf(err) != ledger.CodeHoldNotActive {
 			t.Fatalf("a confirm after release_at gives %v", err)
 		}
@@ -530,7 +530,7 @@ func TestCaseJ4_TwoClocksAtTheLimit(t *testing.T) {
 		}
 		confirm := func(store ledger.Store) {
 			slow := commands.New(store, systemtest.NewClock(limit.Add(-skew)), systemtest.NewRandom(uint64(round)+rounds))
-			_, confirmErr = slow.ConfirmHold(context.Background(), commands.Request{Actor: "shop", RequestID: "request_b"}, id, "", renderHold)
+			_, confirmErr = slow.ConfirmHold(context.Background(), commands.Request{Actor: "shop", RequestID: "request_b"}, id, "", nil, renderHold)
 		}
 		var want []string
 		switch round % 3 {

@@ -477,7 +477,7 @@ func TestCaseJ4_AMessageAndAConfirmAtTheLimit(t *testing.T) {
 			}
 		})
 		both.Go(func() {
-			_, confirmErr = confirm.ConfirmHold(context.Background(), commands.Request{Actor: "shop", RequestID: "request_b"}, id, "", renderHold)
+			_, confirmErr = confirm.ConfirmHold(context.Background(), commands.Request{Actor: "shop", RequestID: "request_b"}, id, "", nil, renderHold)
 		})
 		both.Wait()
 		got := fmt.Sprintf("%s %s %+v released=%v", w.read(id).Status, ledger.CodeOf(confirmErr), w.counters(), f.reported()["due_released"])

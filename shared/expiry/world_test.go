@@ -50,7 +50,7 @@ func newWorldOf(tb testing.TB, capacity ledger.Units, lasts time.Duration) *worl
 			ResourceType: "hall", ResourceID: "h", Policy: policy, Capacity: capacity,
 			Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 5000, Currency: "KRW"}, Shards: 1},
 		},
-		func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) {
+		func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
 			return ledger.Response{Status: 201}, nil
 		})
 	if err != nil {
@@ -64,7 +64,7 @@ func (w *world) hold(quantity ledger.Units) ledger.HoldID {
 	w.tb.Helper()
 	var id ledger.HoldID
 	_, err := w.commands.CreateHold(context.Background(), commands.Request{Actor: "owner:U-1", Owner: "U-1", RequestID: "request_hold"},
-		[]ledger.Quote{{Slot: slotID, Quantity: quantity, UnitAmount: 5000}},
+		commands.HoldWish{Quotes: []ledger.Quote{{Slot: slotID, Quantity: quantity, UnitAmount: 5000}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			id = h.ID
 			return ledger.Response{Status: 201}, nil

@@ -46,7 +46,7 @@ func (a *API) CreateHold(_ http.ResponseWriter, r *http.Request, params CreateHo
 		x.fail(err)
 		return
 	}
-	answer, err := a.commands.CreateHold(r.Context(), request, quotes, renderHold(http.StatusCreated))
+	answer, err := a.commands.CreateHold(r.Context(), request, commands.HoldWish{Quotes: quotes}, renderHold(http.StatusCreated))
 	if err != nil {
 		a.refuseHold(r.Context(), x, quotes, err)
 		return
@@ -103,7 +103,7 @@ func (a *API) ConfirmHold(_ http.ResponseWriter, r *http.Request, id HoldID, par
 	if body.PaymentReference != nil {
 		reference = ledger.PaymentReference(*body.PaymentReference)
 	}
-	answer, err := a.commands.ConfirmHold(r.Context(), request, ledger.HoldID(id), reference, renderHold(http.StatusOK))
+	answer, err := a.commands.ConfirmHold(r.Context(), request, ledger.HoldID(id), reference, nil, renderHold(http.StatusOK))
 	if err != nil {
 		x.fail(err)
 		return

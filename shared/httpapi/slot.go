@@ -180,7 +180,8 @@ func duration(seconds *int64) *time.Duration {
 }
 
 // renderSlot makes the answer that a command gives and keeps.
-func renderSlot(slot ledger.Slot, counters ledger.Counters, created bool) (ledger.Response, error) {
+func renderSlot(slot ledger.Slot, whole ledger.Policy, counters ledger.Counters, created bool) (ledger.Response, error) {
+	slot.Policy = whole
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated

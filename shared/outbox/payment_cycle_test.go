@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"holdfast/shared/commands"
 	"holdfast/shared/ledger"
 	"holdfast/shared/system"
 )
@@ -40,7 +41,7 @@ func (l *lifeCycle) pay(packs ledger.Units) paying {
 	l.tb.Helper()
 	p := paying{lifeCycle: l, reservation: ledger.NewReservationID(l.random.Bits128())}
 	_, err := l.commands.CreateHold(context.Background(), l.request("owner:U-17"),
-		[]ledger.Quote{{Slot: "POINTS-PACK", Quantity: packs, UnitAmount: 10000}},
+		commands.HoldWish{Quotes: []ledger.Quote{{Slot: "POINTS-PACK", Quantity: packs, UnitAmount: 10000}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			p.hold = h.ID
 			return ledger.Response{Status: 201}, nil

@@ -74,7 +74,7 @@ func (l *lifeCycle) check(err error) {
 	}
 }
 
-func renderSlot(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) {
+func renderSlot(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
 	return ledger.Response{Status: 200}, nil
 }
 
@@ -110,15 +110,17 @@ func (l *lifeCycle) holds(slots []ledger.SlotID) []ledger.HoldID {
 	l.tb.Helper()
 	var out []ledger.HoldID
 	for range 3 {
-		_, err := l.commands.CreateHold(context.Background(), l.request("owner:U-17"), []ledger.Quote{
-			{Slot: slots[0], Quantity: 2, UnitAmount: 55000}, {Slot: slots[1], Quantity: 1, UnitAmount: 10000},
-		}, func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
-			out = append(out, h.ID)
-			return ledger.Response{Status: 201}, nil
-		})
+		_, err := l.commands.CreateHold(context.Background(), l.request("owner:U-17"),
+			commands.HoldWish{Quotes: []ledger.Quote{
+				{Slot: slots[0], Quantity: 2, UnitAmount: 55000}, {Slot: slots[1], Quantity: 1, UnitAmount: 10000},
+			}},
+			func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
+				out = append(out, h.ID)
+				return ledger.Response{Status: 201}, nil
+			})
 		l.check(err)
 	}
-	_, err := l.commands.ConfirmHold(context.Background(), l.request("service:shop"), out[0], "shop-payment-4711", renderHold)
+	_, err := l.commands.ConfirmHold(context.Background(), l.request("service:shop"), out[0], "shop-payment-4711", nil, renderHold)
 	l.check(err)
 	_, err = l.commands.CancelHold(context.Background(), l.request("owner:U-17"), out[1], renderHold)
 	l.check(err)
@@ -127,7 +129,7 @@ func (l *lifeCycle) holds(slots []ledger.SlotID) []ledger.HoldID {
 	l.check(err)
 	// One that takes all seats that are left, and so from both shards.
 	_, err = l.commands.CreateHold(context.Background(), l.request("owner:U-17"),
-		[]ledger.Quote{{Slot: slots[0], Quantity: 98, UnitAmount: 55000}},
+		commands.HoldWish{Quotes: []ledger.Quote{{Slot: slots[0], Quantity: 98, UnitAmount: 55000}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			out = append(out, h.ID)
 			return ledger.Response{Status: 201}, nil

@@ -76,7 +76,7 @@ func (w *world) cancelHold(owner ledger.OwnerID, hold ledger.HoldID) error {
 
 // confirmHold is a shop that was paid elsewhere.
 func (w *world) confirmHold(hold ledger.HoldID) error {
-	_, err := w.commands.ConfirmHold(w.t.Context(), commands.Request{Actor: "shop"}, hold, "", renderNoHold)
+	_, err := w.commands.ConfirmHold(w.t.Context(), commands.Request{Actor: "shop"}, hold, "", nil, renderNoHold)
 	return err
 }
 

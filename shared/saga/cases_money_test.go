@@ -156,7 +156,7 @@ func TestCaseK5_APriceChangeDuringPayment(t *testing.T) {
 		}
 		w.minutes(13)
 		w.wantHold(hold, ledger.StatusExpired)
-		_, err := w.commands.CreateHold(t.Context(), commands.Request{Actor: "owner", Owner: "U-1"}, []ledger.Quote{one("A")}, renderNoHold)
+		_, err := w.commands.CreateHold(t.Context(), commands.Request{Actor: "owner", Owner: "U-1"}, commands.HoldWish{Quotes: []ledger.Quote{one("A")}}, renderNoHold)
 		w.wantCode(err, ledger.CodePriceChanged)
 		second := w.hold("U-1", ledger.Quote{Slot: "A", Quantity: 1, UnitAmount: 1500})
 		prices := []int64{w.storedHold(hold).Total().AmountMinor, w.storedHold(second).Total().AmountMinor}

@@ -138,8 +138,8 @@ func TestCaseB12_OwnUnitsAreNotSoldAgain(t *testing.T) {
 	w.start("U", hold, "key")
 	w.at(5 * time.Minute)
 	for _, owner := range []ledger.OwnerID{"U", "V"} {
-		_, err := w.commands.CreateHold(t.Context(), commands.Request{Actor: "owner", Owner: owner, Key: "new", Fingerprint: "new"},
-			[]ledger.Quote{one("A")}, renderNoHold)
+		_, err := w.commands.CreateHold(t.Context(), commands.Request{Actor: "owner", Owner: owner, Key: "new", Fingerprint: "new"}, commands.HoldWish{Quotes: []ledger.Quote{one("A")}},
+			renderNoHold)
 		w.wantCode(err, ledger.CodeInsufficientStock)
 	}
 	w.wantCounters("A", "0/1/0/1")

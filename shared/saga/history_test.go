@@ -275,8 +275,8 @@ func (h *history) courier(delivered bool) {
 // rival is another buyer, who takes what is free and gives it back at random.
 func (h *history) rival(slot ledger.SlotID, quantity ledger.Units) {
 	var made ledger.HoldID
-	_, err := h.commands.CreateHold(h.t.Context(), commands.Request{Actor: "owner", Owner: "U-2"},
-		[]ledger.Quote{{Slot: slot, Quantity: quantity, UnitAmount: 1000}}, func(hold ledger.Hold, _ time.Time) (ledger.Response, error) {
+	_, err := h.commands.CreateHold(h.t.Context(), commands.Request{Actor: "owner", Owner: "U-2"}, commands.HoldWish{Quotes: []ledger.Quote{{Slot: slot, Quantity: quantity, UnitAmount: 1000}}},
+		func(hold ledger.Hold, _ time.Time) (ledger.Response, error) {
 			made = hold.ID
 			return ledger.Response{}, nil
 		})
@@ -286,7 +286,7 @@ func (h *history) rival(slot ledger.SlotID, quantity ledger.Units) {
 	}
 	h.holds = append(h.holds, made)
 	if err == nil && h.dice.IntN(2) == 0 {
-		_, err := h.commands.ConfirmHold(h.t.Context(), commands.Request{Actor: "shop"}, made, "", renderHold)
+		_, err := h.commands.ConfirmHold(h.t.Context(), commands.Request{Actor: "shop"}, made, "", nil, renderHold)
 		h.allow(err, ledger.CodeOutcomeUnknown)
 	}
 }
@@ -294,7 +294,7 @@ func (h *history) rival(slot ledger.SlotID, quantity ledger.Units) {
 // open opens or closes the slot to new holds and late payments.
 func (h *history) open(slot ledger.SlotID, open bool) {
 	_, err := h.commands.PatchSlot(h.t.Context(), commands.Request{Actor: "catalog"}, slot, ledger.SlotPatch{Open: &open},
-		func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+		func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
 	h.allow(err, ledger.CodeOutcomeUnknown)
 }
 

@@ -94,7 +94,7 @@ func (w *world) slot(id ledger.SlotID, capacity ledger.Units, change func(*ledge
 		change(&d)
 	}
 	_, err := w.commands.PutSlot(w.t.Context(), commands.Request{Actor: "catalog"}, id, d,
-		func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+		func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
 	w.must(err)
 	w.slots = append(w.slots, id)
 }
@@ -103,7 +103,7 @@ func (w *world) slot(id ledger.SlotID, capacity ledger.Units, change func(*ledge
 func (w *world) hold(owner ledger.OwnerID, lines ...ledger.Quote) ledger.HoldID {
 	w.t.Helper()
 	var made ledger.HoldID
-	_, err := w.commands.CreateHold(w.t.Context(), commands.Request{Actor: "owner", Owner: owner}, lines,
+	_, err := w.commands.CreateHold(w.t.Context(), commands.Request{Actor: "owner", Owner: owner}, commands.HoldWish{Quotes: lines},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			made = h.ID
 			return ledger.Response{Status: 201}, nil

@@ -109,7 +109,7 @@ func (w *world) oldHold() ledger.HoldID {
 		return ledger.Response{Status: http.StatusOK, Body: []byte(hold.ID)}, nil
 	}
 	request := commands.Request{Actor: "test", Owner: ledger.OwnerID(newName("owner"))}
-	made, err := then.CreateHold(w.t.Context(), request, []ledger.Quote{{Slot: slot, Quantity: 1, UnitAmount: unitAmount}}, render)
+	made, err := then.CreateHold(w.t.Context(), request, commands.HoldWish{Quotes: []ledger.Quote{{Slot: slot, Quantity: 1, UnitAmount: unitAmount}}}, render)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func TestCaseC3_StockReturnsOnce(t *testing.T) {
 	}
 	request := commands.Request{Actor: "test", Owner: "C3"}
 	for round := range rounds {
-		made, err := early.CreateHold(t.Context(), request, []ledger.Quote{{Slot: slot, Quantity: 3, UnitAmount: unitAmount}}, render)
+		made, err := early.CreateHold(t.Context(), request, commands.HoldWish{Quotes: []ledger.Quote{{Slot: slot, Quantity: 3, UnitAmount: unitAmount}}}, render)
 		if err != nil {
 			t.Fatal(err)
 		}
