@@ -176,7 +176,7 @@ func (w *world) define(slots []slotPlan) {
 			_, err := catalog.PutSlot(contextOfHistory, commands.Request{Actor: "catalog"}, s.id, ledger.SlotDefinition{
 				ResourceType: "show", ResourceID: "R1", Capacity: s.capacity, Policy: s.policy, StartsAt: s.startsAt,
 				Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: s.amount, Currency: "USD"}, Shards: s.shards},
-			}, func(ledger.Slot, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+			}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
 			if err != nil {
 				w.violated("liveness", "slot %s could not be made: %v", s.id, err)
 			}
