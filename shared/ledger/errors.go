@@ -62,6 +62,8 @@ type Error struct {
 	Prices []SlotPrice
 	// RetryAfter is when to ask again, where the answer says that.
 	RetryAfter time.Duration
+	// OpensAt is when the sale begins when Code is CodeSaleNotOpen.
+	OpensAt time.Time
 	// Slots names the slots that an answer is about, where neither of the above does.
 	Slots []SlotID
 	// Limits names what the owner has reached when Code is CodeLimitReached.

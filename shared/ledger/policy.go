@@ -379,7 +379,7 @@ func (s Slot) onSale(now time.Time) error {
 	}
 	switch {
 	case !from.IsZero() && now.Before(from):
-		return &Error{Code: CodeSaleNotOpen, Slots: []SlotID{s.ID}, RetryAfter: from.Sub(now),
+		return &Error{Code: CodeSaleNotOpen, Slots: []SlotID{s.ID}, RetryAfter: from.Sub(now), OpensAt: from,
 			Message: "the sale begins at " + from.UTC().Format(time.RFC3339)}
 	case !until.IsZero() && !now.Before(until):
 		return &Error{Code: CodeSaleOver, Slots: []SlotID{s.ID}, Message: "the sale ended at " + until.UTC().Format(time.RFC3339) + "; choose another slot"}
