@@ -28,7 +28,7 @@ func offerOf(quotes []Quote, slots map[SlotID]Slot, now time.Time) (offer, error
 			return offer{}, &Error{Code: CodeQuantityOverLimit, Slots: []SlotID{q.Slot},
 				Message: "one hold may take fewer of this slot; ask for a smaller quantity"}
 		}
-		if err := slot.onSale(now); err != nil {
+		if err := slot.OnSale(now); err != nil {
 			return offer{}, err
 		}
 		price := Money{q.UnitAmount, slot.Terms.Price.Currency}

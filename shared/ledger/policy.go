@@ -368,9 +368,9 @@ func (s Slot) Resolve(policies []ScopePolicy) Slot {
 	return s
 }
 
-// onSale returns CodeSaleNotOpen or CodeSaleOver where no hold of s can be made at now.
+// OnSale returns CodeSaleNotOpen or CodeSaleOver where no hold of s can be made at now.
 // The slot must be resolved.
-func (s Slot) onSale(now time.Time) error {
+func (s Slot) OnSale(now time.Time) error {
 	from, until := s.Policy.SaleFrom, s.Policy.SaleUntil
 	if s.Policy.SaleEnds && !s.StartsAt.IsZero() {
 		if ends := s.StartsAt.Add(-s.Policy.SaleEndsFor); until.IsZero() || ends.Before(until) {
