@@ -51,13 +51,13 @@ type leg struct {
 // cancellation makes the error that DynamoDB would give for these legs. It checks the
 // plan against the real transaction, because a plan that does not fit would test
 // something that cannot happen.
-func (f *Faults) cancellation(legs []leg, canceled []CanceledLeg) error {
+func (f *Faults) cancellation(legs []leg, planned []CanceledLeg) error {
 	f.tb.Helper()
 	reasons := make([]types.CancellationReason, len(legs))
 	for i := range reasons {
 		reasons[i].Code = aws.String(string(reasonNone))
 	}
-	for _, one := range canceled {
+	for _, one := range planned {
 		message, known := reasonMessages[one.Reason]
 		if !known {
 			f.tb.Errorf("planned cancellation: unknown reason %q", one.Reason)
@@ -76,6 +76,11 @@ func (f *Faults) cancellation(legs []leg, canceled []CanceledLeg) error {
 			Item:    one.Item,
 		}
 	}
+	return canceled(reasons)
+}
+
+// canceled is the error of a transaction with a reason for each of its actions.
+func canceled(reasons []types.CancellationReason) error {
 	codes := make([]string, len(reasons))
 	for i, reason := range reasons {
 		codes[i] = *reason.Code

@@ -12,4 +12,7 @@
 // and each test gets a table of its own from NewTable, so that tests never see each
 // other's items. NewFaults puts itself between the code under test and that table, and
 // fails, cancels, drops, or loses the answer of the calls that it is told to.
+//
+// NewThrottled puts a limit on each partition in place of planned faults: it shows what a
+// hot partition does to the code in front of it, at a rate that the engine can reach.
 package dynamotest
