@@ -42,3 +42,17 @@ func Allocate(stock []Stock, quantity Units, first Shard) ([]Allocation, bool) {
 	slices.SortFunc(out, func(a, b Allocation) int { return cmp.Compare(a.Shard, b.Shard) })
 	return out, quantity == 0
 }
+
+// addAllocations is what both take, each shard once.
+func addAllocations(a, b []Allocation) []Allocation {
+	out := slices.Clone(a)
+	for _, more := range b {
+		if i := slices.IndexFunc(out, func(o Allocation) bool { return o.Shard == more.Shard }); i >= 0 {
+			out[i].Quantity += more.Quantity
+		} else {
+			out = append(out, more)
+		}
+	}
+	slices.SortFunc(out, func(x, y Allocation) int { return cmp.Compare(x.Shard, y.Shard) })
+	return out
+}

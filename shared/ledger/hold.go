@@ -1,9 +1,7 @@
 package ledger
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -77,48 +75,6 @@ type Hold struct {
 	Version    Version
 }
 
-// Line is one slot in a hold, with the price that was quoted. Shards says which parts
-// of the slot's stock the quantity was taken from, and goes back to.
-type Line struct {
-	Slot      SlotID
-	Quantity  Units
-	UnitPrice Money
-	Shards    []Allocation
-	// Returned are the parts of Shards that were given back after the sale.
-	Returned []Allocation
-	// CancelUntil is when the line can be given back for the last time after the sale;
-	// zero for always.
-	CancelUntil time.Time
-	// OverAt is when the slot is over, as it was at creation: its end, or its start where
-	// it has no end; zero for a slot without a time.
-	OverAt time.Time
-	// NoRestock says that what is given back is not sold again.
-	NoRestock bool
-	// GrantTo is the slot whose stock grows by Quantity when the hold is paid; "" for none.
-	GrantTo SlotID
-	// CountsIn are the counts of its owner that each unit is part of, until it is given back.
-	CountsIn []QuotaKey
-}
-
-// ReturnedQuantity is how much of the line was given back.
-func (l Line) ReturnedQuantity() Units { return sum(l.Returned) }
-
-func sum(allocations []Allocation) Units {
-	var total Units
-	for _, a := range allocations {
-		total += a.Quantity
-	}
-	return total
-}
-
-// Quote is one line as a caller asks for it: so many units at this unit amount. The
-// currency is the slot's own, never the caller's (case K3).
-type Quote struct {
-	Slot       SlotID
-	Quantity   Units
-	UnitAmount int64
-}
-
 // DueAt is when the sweep looks at the hold, and false once it has ended. While a
 // payment attempt is open that is later than ReleaseAt: first the reservation must make
 // sure that no money can come.
@@ -150,45 +106,6 @@ func (h Hold) Total() Money {
 		total.AmountMinor += line.UnitPrice.Times(line.Quantity).AmountMinor
 	}
 	return total
-}
-
-// NormalizeQuotes adds up quotes of the same slot and orders them by slot, so that two
-// requests that mean the same are the same (cases F1 and E4). It returns CodeInvalid
-// for a quantity or amount out of bounds, for two prices of one slot, and for none or
-// too many slots.
-func NormalizeQuotes(quotes []Quote) ([]Quote, error) {
-	bySlot := make(map[SlotID]Quote, len(quotes))
-	for _, q := range quotes {
-		switch {
-		case !ValidName(string(q.Slot)):
-			return nil, errorf(CodeInvalid, "slot_id must be 1 to %d characters of A-Z a-z 0-9 . _ : -", NameCharactersMax)
-		case q.Quantity < 1 || q.Quantity > QuantityPerLineMax:
-			return nil, errorf(CodeInvalid, "quantity must be 1 to %d", QuantityPerLineMax)
-		case q.UnitAmount < 0 || q.UnitAmount > AmountMinorMax:
-			return nil, errorf(CodeInvalid, "unit_amount must be 0 to %d", int64(AmountMinorMax))
-		}
-		sum, seen := bySlot[q.Slot]
-		if seen && sum.UnitAmount != q.UnitAmount {
-			return nil, errorf(CodeInvalid, "slot %s is quoted at two prices; quote one", q.Slot)
-		}
-		q.Quantity += sum.Quantity
-		if q.Quantity > QuantityPerLineMax {
-			return nil, errorf(CodeInvalid, "the quantity of slot %s adds up to more than %d", q.Slot, QuantityPerLineMax)
-		}
-		bySlot[q.Slot] = q
-		if len(bySlot) > LinesMax {
-			return nil, errorf(CodeInvalid, "a hold may have at most %d slots", LinesMax)
-		}
-	}
-	if len(bySlot) == 0 {
-		return nil, errorf(CodeInvalid, "a hold needs at least one line")
-	}
-	out := make([]Quote, 0, len(bySlot))
-	for _, q := range bySlot {
-		out = append(out, q)
-	}
-	slices.SortFunc(out, func(a, b Quote) int { return cmp.Compare(a.Slot, b.Slot) })
-	return out, nil
 }
 
 // HoldPlan is one try at a hold: the normalized quotes, the resolved definition of each
@@ -247,29 +164,6 @@ func NewHold(plan HoldPlan, origin Origin, now time.Time) (Change, error) {
 	}
 	offer.limits.coolDown(&change, plan.Owner, plan.CooledDown)
 	return change, withinLimits(change.Quotas)
-}
-
-// Confirm sells what h promises. It is refused with CodeHoldNotActive once h has ended
-// or now has reached h.ReleaseAt, swept or not (promise P4). Confirming again what the
-// same payment has confirmed returns an empty Change and no error, because a shop that
-// lost the answer asks again.
-func Confirm(h Hold, reference PaymentReference, origin Origin, now time.Time) (Change, error) {
-	if len(reference) > PaymentReferenceCharactersMax {
-		return Change{}, errorf(CodeInvalid, "payment_reference must be at most %d characters", PaymentReferenceCharactersMax)
-	}
-	if h.Status == StatusConfirmed && h.PaymentReference == reference {
-		return Change{}, nil
-	}
-	if h.StatusAt(now) != StatusHeld {
-		return Change{}, notActive(h, now)
-	}
-	if h.Reservation != "" {
-		return Change{}, paymentInProgress()
-	}
-	next := ended(h, StatusConfirmed, now)
-	next.PaymentReference = reference
-	change := endHold(h, next, EventHoldConfirmed, BucketConfirmed, origin, now)
-	return confirmedBy(change, reference), nil
 }
 
 // Cancel gives back what h promises, on the owner's wish. A hold that has ended is
@@ -379,21 +273,4 @@ func (h Hold) checkLines() error {
 		}
 	}
 	return nil
-}
-
-func (l Line) takenFrom(shard Shard) Units {
-	for _, a := range l.Shards {
-		if a.Shard == shard {
-			return a.Quantity
-		}
-	}
-	return 0
-}
-
-func (l Line) movements(from, to Bucket) []Movement {
-	out := make([]Movement, 0, len(l.Shards))
-	for _, a := range l.Shards {
-		out = append(out, Movement{l.Slot, a.Shard, from, to, a.Quantity})
-	}
-	return out
 }

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
@@ -131,36 +130,6 @@ func (r *relining) editLine(old Line, q Quote, owner OwnerID, more []Allocation)
 	return line, Line{Slot: q.Slot, Shards: more}.movements(BucketAvailable, BucketHeld), err
 }
 
-// shrink takes units off the line, from its last shards first, and says which.
-func (l Line) shrink(units Units) (Line, []Allocation) {
-	var back []Allocation
-	l.Quantity -= units
-	l.Shards = slices.Clone(l.Shards)
-	for i := len(l.Shards) - 1; i >= 0 && units > 0; i-- {
-		take := min(units, l.Shards[i].Quantity)
-		l.Shards[i].Quantity -= take
-		units -= take
-		back = append(back, Allocation{l.Shards[i].Shard, take})
-	}
-	l.Shards = slices.DeleteFunc(l.Shards, func(a Allocation) bool { return a.Quantity == 0 })
-	slices.Reverse(back)
-	return l, back
-}
-
-// addAllocations is what both take, each shard once.
-func addAllocations(a, b []Allocation) []Allocation {
-	out := slices.Clone(a)
-	for _, more := range b {
-		if i := slices.IndexFunc(out, func(o Allocation) bool { return o.Shard == more.Shard }); i >= 0 {
-			out[i].Quantity += more.Quantity
-		} else {
-			out = append(out, more)
-		}
-	}
-	slices.SortFunc(out, func(x, y Allocation) int { return cmp.Compare(x.Shard, y.Shard) })
-	return out
-}
-
 // tighten lets the slots that came make the hold shorter and stricter. What goes makes it
 // no longer: nobody gets time by exchanging slots.
 func (r *relining) tighten(next *Hold, now time.Time) {
@@ -194,61 +163,4 @@ func extend(next *Hold, holdFor time.Duration, now time.Time) error {
 		return errorf(CodeHoldAtMaximum, "the hold has its longest life; confirm it, or make a new one")
 	}
 	return nil
-}
-
-// ConfirmPart sells the named quantities of what h promises and gives back the rest, in one
-// Change. The hold then consists of what was sold. Its errors are those of Confirm, and
-// CodeInvalid for a line that is not there, is named twice, or is named with more than it
-// has. Confirming the same part again by the same payment returns an empty Change.
-func ConfirmPart(h Hold, sold []ReturnLine, reference PaymentReference, origin Origin, now time.Time) (Change, error) {
-	if h.Status == StatusConfirmed && h.PaymentReference == reference && sameLines(h, sold) {
-		return Change{}, nil
-	}
-	whole, err := Confirm(h, reference, origin, now)
-	if err != nil || whole.Empty() {
-		return Change{}, cmp.Or(err, error(notActive(h, now)))
-	}
-	next := whole.Holds[0].Next
-	next.Lines = nil
-	var movements []Movement
-	for _, old := range h.Lines {
-		i := slices.IndexFunc(sold, func(l ReturnLine) bool { return l.Slot == old.Slot })
-		kept := Units(0)
-		if i >= 0 {
-			kept = sold[i].Quantity
-		}
-		if kept < 0 || kept > old.Quantity || i >= 0 && kept == 0 {
-			return Change{}, errorf(CodeInvalid, "slot %s is held %d times; confirm 1 to that many, or leave it out", old.Slot, old.Quantity)
-		}
-		left, back := old.shrink(old.Quantity - kept)
-		movements = append(movements, Line{Slot: old.Slot, Shards: back}.movements(BucketHeld, BucketAvailable)...)
-		movements = append(movements, left.movements(BucketHeld, BucketConfirmed)...)
-		if kept > 0 {
-			next.Lines = append(next.Lines, left)
-		}
-	}
-	if len(sold) == 0 || len(next.Lines) != len(sold) {
-		return Change{}, errorf(CodeInvalid, "name at least one line of the hold, each once")
-	}
-	change := Change{
-		At: now, Holds: []HoldWrite{{Next: next, Replaces: h.Version}}, Stock: stockWrites(movements, nil),
-		Quotas: quotaWrites(h, next, nil),
-		Events: []Event{holdEvent(EventHoldConfirmed, next, origin, movements, now)},
-	}
-	change.forgetAfterSale(next)
-	return confirmedBy(change, reference), nil
-}
-
-func sameLines(h Hold, sold []ReturnLine) bool {
-	return len(h.Lines) == len(sold) && !slices.ContainsFunc(sold, func(l ReturnLine) bool { return h.line(l.Slot).Quantity != l.Quantity })
-}
-
-// confirmedBy adds what every confirm by a trusted service requires.
-func confirmedBy(change Change, reference PaymentReference) Change {
-	change.Holds[0].When = BeforeRelease
-	change.Holds[0].Of = noReservation()
-	if reference != "" {
-		change.Uniqueness = []Uniqueness{{Kind: UniquePaymentReference, Value: string(reference), Hold: change.Holds[0].Next.ID}}
-	}
-	return change
 }

@@ -94,24 +94,3 @@ func (h Hold) Unreturned() []ReturnLine {
 	}
 	return out
 }
-
-// giveBack adds quantity to what was returned of the line, from its shards in order, and
-// says to which shards it goes. It reports false when less is left.
-func (l *Line) giveBack(quantity Units) ([]Allocation, bool) {
-	returned := slices.Clone(l.Returned)
-	var back []Allocation
-	for _, taken := range l.Shards {
-		i := slices.IndexFunc(returned, func(a Allocation) bool { return a.Shard == taken.Shard })
-		if i < 0 {
-			i, returned = len(returned), append(returned, Allocation{Shard: taken.Shard})
-		}
-		units := min(quantity, taken.Quantity-returned[i].Quantity)
-		if units > 0 {
-			returned[i].Quantity += units
-			back = append(back, Allocation{taken.Shard, units})
-			quantity -= units
-		}
-	}
-	l.Returned = slices.DeleteFunc(returned, func(a Allocation) bool { return a.Quantity == 0 })
-	return back, quantity == 0
-}

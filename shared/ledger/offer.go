@@ -91,26 +91,3 @@ func (h Hold) fits(movements []Movement) error {
 	}
 	return nil
 }
-
-// withinLimits returns CodeLimitReached where the writes ask for more than a limit allows
-// whatever the owner has already.
-func withinLimits(writes []QuotaWrite) error {
-	var over []Limit
-	for _, w := range writes {
-		for _, d := range w.Deltas {
-			if d.Max > 0 && d.Units > d.Max {
-				over = append(over, Limit{d.Key, d.Max})
-			}
-		}
-	}
-	if len(over) > 0 {
-		return LimitReached(over)
-	}
-	return nil
-}
-
-// LimitReached is the answer for an owner who would go beyond limits.
-func LimitReached(limits []Limit) *Error {
-	return &Error{Code: CodeLimitReached, Limits: limits,
-		Message: "you would have more of this than one customer may; ask for fewer, or give some back first"}
-}

@@ -73,30 +73,6 @@ type QuotaWrite struct {
 	LastExpiredBy time.Time
 }
 
-// SignalKind says what a signal tells apart.
-type SignalKind string
-
-// The kinds.
-const (
-	SignalDevice       SignalKind = "device"
-	SignalPaymentMeans SignalKind = "payment_means"
-)
-
-// Signal is a device or a means of payment that several owners may share, as a hash that
-// leads back to nobody.
-type Signal struct {
-	Kind SignalKind
-	Hash string // lower-case hexadecimal
-}
-
-// SignalWrite counts one more hold of a signal in its window, which may then have at most
-// Max. The counter is never taken back: it counts tries, and ends with its window.
-type SignalWrite struct {
-	Signal Signal
-	Window time.Time // when the window began
-	Max    Units
-}
-
 // countsOf is what a hold is counted as now.
 func countsOf(h Hold) map[QuotaKey]Units {
 	counts := make(map[QuotaKey]Units)
@@ -192,85 +168,6 @@ func togetherDeltas(a, b []QuotaDelta) []QuotaDelta {
 // ForgetExpiries ends an owner's cool-down: the operator's unblock. It may be repeated.
 func ForgetExpiries(owner OwnerID, now time.Time) Change {
 	return Change{At: now, Quotas: []QuotaWrite{{Owner: owner, Forget: true}}}
-}
-
-// limits are what the policies of a hold's slots allow its owner, and how a hold of them
-// is counted. Of two limits of one count the smaller one holds.
-type limits struct {
-	max map[QuotaKey]Units
-	// expiries and cooldown are the strictest of the policies that have them.
-	expiries Units
-	cooldown time.Duration
-	signal   Units
-}
-
-// limitsOf reads the limits of slots, which must be resolved.
-func limitsOf(slots []Slot) limits {
-	l := limits{max: make(map[QuotaKey]Units)}
-	for _, s := range slots {
-		p := s.Policy
-		l.limit(SlotQuota(s.ID), p.QuantityPerOwnerMax)
-		l.limit(ResourceQuota(s.ResourceType, s.ResourceID), p.QuantityPerOwnerOfResourceMax)
-		l.limit(QuotaHolds, p.HoldsPerOwnerMax)
-		if p.ExpiriesMax > 0 {
-			l.expiries = smaller(l.expiries, p.ExpiriesMax)
-			l.cooldown = max(l.cooldown, p.CooldownFor)
-		}
-		l.signal = smaller(l.signal, p.HoldsPerSignalMax)
-	}
-	return l
-}
-
-func (l limits) limit(key QuotaKey, units Units) {
-	if units > 0 {
-		l.max[key] = smaller(l.max[key], units)
-	}
-}
-
-// smaller is the stricter of two limits, of which zero is none.
-func smaller(a, b Units) Units {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
-}
-
-// keysOf are the counts that each unit of a line of the slot is part of.
-func (l limits) keysOf(s Slot) []QuotaKey {
-	var keys []QuotaKey
-	for _, key := range []QuotaKey{ResourceQuota(s.ResourceType, s.ResourceID), SlotQuota(s.ID)} {
-		if l.max[key] > 0 {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-// signalWrites counts a hold that is made at now with the signals.
-func (l limits) signalWrites(signals []Signal, now time.Time) []SignalWrite {
-	if l.signal == 0 {
-		return nil
-	}
-	out := make([]SignalWrite, 0, len(signals))
-	for _, s := range signals {
-		out = append(out, SignalWrite{Signal: s, Window: now.UTC().Truncate(SignalWindow), Max: l.signal})
-	}
-	return out
-}
-
-// coolDown adds what the write requires of the owner's expired holds. After says that the
-// cool-down has passed since the last of them, which the write then makes sure of.
-func (l limits) coolDown(c *Change, owner OwnerID, after bool) {
-	if l.expiries == 0 {
-		return
-	}
-	c.withQuota(owner, func(w *QuotaWrite) {
-		if after {
-			w.LastExpiredBy, w.Forget = c.At.Add(-l.cooldown), true
-			return
-		}
-		w.ExpiredBelow = l.expiries
-	})
 }
 
 // validate returns an error for a write that could not be meant.
