@@ -190,7 +190,7 @@ func (t *Throttled) at(name string, full float64, now time.Time) *partition {
 
 func (t *Throttled) refill(p *partition, full float64, now time.Time) {
 	if passed := now.Sub(p.at); passed > 0 {
-		p.units = min(full, p.units+passed.Seconds()*t.limit.WriteUnitsPerSecond)
+		p.units += passed.Seconds() * t.limit.WriteUnitsPerSecond
 		p.at = now
 	}
 }

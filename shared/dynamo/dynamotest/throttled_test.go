@@ -87,6 +87,14 @@ func TestThrottledPartitionTakesItsRate(t *testing.T) {
 	if counts := client.Counts(); counts.Admitted != table.writes || counts.Throttled != ticks-table.writes {
 		t.Errorf("counted %+v, and the table has seen %d of %d", counts, table.writes, ticks)
 	}
+	before := table.writes
+	clock.Advance(time.Hour)
+	for range 20 {
+		send(client, "hot")
+	}
+	if burst := table.writes - before; burst != 5 {
+		t.Errorf("%d at once after an hour of rest, want the 5 of the burst", burst)
+	}
 }
 
 // A transaction is refused as a whole, its reasons name the partitions over their limit,
@@ -225,9 +233,10 @@ func TestThrottledForgetsNothingThatCounts(t *testing.T) {
 			clock.Advance(time.Second)
 		}
 	}
-	for send(client, "hot") == "applied" {
-		continue
+	for range 5 {
+		send(client, "hot")
 	}
+	clock.Advance(time.Millisecond)
 	for i := range 25_000 {
 		send(client, fmt.Sprintf("later-%d", i))
 	}
