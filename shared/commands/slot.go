@@ -61,14 +61,9 @@ func (c *Commands) PatchSlot(ctx context.Context, r Request, id ledger.SlotID, p
 }
 
 func (c *Commands) editSlot(ctx context.Context, slot ledger.Slot, stock []ledger.Stock, d ledger.SlotDefinition, origin ledger.Origin, now time.Time, render RenderSlot) (decision, error) {
-	change, err := ledger.EditSlot(slot, stock, d, origin, now)
+	change, err := c.editOf(ctx, slot, stock, d, origin, now)
 	if err != nil {
 		return decision{}, err
-	}
-	if change.Empty() {
-		if err := c.stillAt(ctx, slot); err != nil {
-			return decision{}, err
-		}
 	}
 	counters := sum(stock)
 	counters = counters.Plus(sum(change.NewStock))
@@ -78,8 +73,17 @@ func (c *Commands) editSlot(ctx context.Context, slot ledger.Slot, stock []ledge
 	for _, w := range change.Slots {
 		slot = w.Next
 	}
-	c.slots.forget(slot.ID)
 	return c.decidedSlot(ctx, change, slot, counters, false, render)
+}
+
+// editOf is what makes the slot d, or empty if it is so already.
+func (c *Commands) editOf(ctx context.Context, slot ledger.Slot, stock []ledger.Stock, d ledger.SlotDefinition, origin ledger.Origin, now time.Time) (ledger.Change, error) {
+	change, err := ledger.EditSlot(slot, stock, d, origin, now)
+	if err == nil && change.Empty() {
+		err = c.stillAt(ctx, slot)
+	}
+	c.slots.forget(slot.ID)
+	return change, err
 }
 
 // decidedSlot is the decision for change, which makes the slot what is given.
