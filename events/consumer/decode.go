@@ -145,9 +145,22 @@ func eventOf(detail any) (Event, error) {
 func subjectOf(t Type, members map[string]any) (Subject, error) {
 	kind, _, _ := strings.Cut(string(t), ".")
 	thing, _ := members[kind].(map[string]any)
+	if Kind(kind) == KindPolicy {
+		return policySubject(thing)
+	}
 	id, isText := thing[kind+"_id"].(string)
 	if !isText || id == "" {
 		return Subject{}, fmt.Errorf("the event has no %s with an id", kind)
 	}
 	return Subject{Kind: Kind(kind), ID: id}, nil
+}
+
+// policySubject names a policy by what it is of: a resource type, or a resource of one.
+func policySubject(policy map[string]any) (Subject, error) {
+	resourceType, isText := policy["resource_type"].(string)
+	if !isText || resourceType == "" {
+		return Subject{}, errors.New("the event has no policy with a resource type")
+	}
+	resource, _ := policy["resource_id"].(string) // missing in the policy of a resource type
+	return Subject{Kind: KindPolicy, ID: resourceType + "/" + resource}, nil
 }

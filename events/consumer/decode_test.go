@@ -2,8 +2,10 @@ package consumer_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -97,11 +99,18 @@ func TestEveryExampleDecodes(t *testing.T) {
 			Slot struct {
 				ID string `json:"slot_id"`
 			}
+			Policy *struct {
+				Type     string `json:"resource_type"`
+				Resource string `json:"resource_id"`
+			}
 		}
 		if err := json.Unmarshal(body, &want); err != nil {
 			t.Fatal(err)
 		}
 		subject := strings.Split(kind, ".")[0] + "/" + want.Hold.ID + want.Reservation.ID + want.Slot.ID
+		if want.Policy != nil {
+			subject += want.Policy.Type + "/" + want.Policy.Resource
+		}
 		if string(e.ID) != want.EventID || string(e.Type) != kind || int64(e.Version) != want.Version || e.Subject.String() != subject || !e.OccurredAt.Equal(want.OccurredAt) {
 			t.Errorf("%s: %+v, want %+v of %s", kind, e, want, subject)
 		}
@@ -240,6 +249,42 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// The policy of a resource type and those of its resources are subjects of their own, each
+// with its own versions, and named as the envelope's resources name them.
+func TestPoliciesAreSubjects(t *testing.T) {
+	const kind = "policy.changed"
+	of := func(resource any) []byte {
+		return envelope(t, "e", kind, changed(t, detail(t, kind), func(m map[string]any) {
+			if resource != nil {
+				m["policy"].(map[string]any)["resource_id"] = resource
+			}
+		}))
+	}
+	for want, body := range map[string][]byte{"policy/train/": of(nil), "policy/train/KTX-101": of("KTX-101")} {
+		if e, err := consumer.Decode(body); err != nil || e.Subject.String() != want {
+			t.Errorf("%+v, %v; want the subject %s", e, err, want)
+		}
+	}
+	if e, err := consumer.Decode(of(17)); !errors.Is(err, consumer.ErrInvalid) {
+		t.Errorf("a resource that is a number: %+v, %v", e, err)
+	}
+	in := &consumer.Inbox{Memory: consumer.NewBounded(consumer.SubjectsMaxDefault)}
+	for i, c := range []struct {
+		resource any
+		version  int
+		want     consumer.Outcome
+	}{{nil, 5, consumer.OutcomeHandled}, {"KTX-101", 1, consumer.OutcomeHandled}, {nil, 4, consumer.OutcomeOutdated}} {
+		body := changed(t, of(c.resource), func(m map[string]any) {
+			d := m["detail"].(map[string]any)
+			d["version"], d["event_id"] = c.version, fmt.Sprintf("event_%026d", i)
+		})
+		got, err := in.Handle(t.Context(), body, func(context.Context, consumer.Event) error { return nil })
+		if err != nil || got != c.want {
+			t.Errorf("version %d of resource %v: %s, %v; want %s", c.version, c.resource, got, err, c.want)
+		}
+	}
+}
+
 // The prefixes of types are the kinds of subjects.
 func TestKinds(t *testing.T) {
 	found := map[consumer.Kind]bool{}
@@ -250,7 +295,7 @@ func TestKinds(t *testing.T) {
 		}
 		found[e.Subject.Kind] = true
 	}
-	want := map[consumer.Kind]bool{consumer.KindHold: true, consumer.KindReservation: true, consumer.KindSlot: true}
+	want := map[consumer.Kind]bool{consumer.KindHold: true, consumer.KindReservation: true, consumer.KindSlot: true, consumer.KindPolicy: true}
 	if !maps.Equal(found, want) {
 		t.Errorf("kinds %v", found)
 	}

@@ -23,13 +23,16 @@ const (
 	KindHold        Kind = "hold"
 	KindReservation Kind = "reservation"
 	KindSlot        Kind = "slot"
+	KindPolicy      Kind = "policy"
 )
 
 // Subject is the one thing that an event is of. Its events are in the order of their
 // versions; those of two subjects are in no order.
 type Subject struct {
 	Kind Kind
-	ID   string
+	// ID is the id of the thing. A policy has none: it is of a resource type, "flight/", or
+	// of a resource, "flight/KE0901".
+	ID string
 }
 
 // String is the subject as the envelope's resources name it.

@@ -25,21 +25,28 @@ type eventDetail struct {
 	Hold        *holdDetail        `json:"hold,omitempty"`
 	Reservation *reservationDetail `json:"reservation,omitempty"`
 	Slot        *slotDetail        `json:"slot,omitempty"`
+	Policy      *scopePolicyDetail `json:"policy,omitempty"`
 	Movements   []movementDetail   `json:"movements"`
 }
 
+// holdDetail is a hold as consumers get it. In which counts of its owner it is, and
+// whether it is counted if it expires, is left out: the limits of an owner are between the
+// owner and the shop, and each of these counts is of one moment, which no event tells of.
 type holdDetail struct {
-	ID           ledger.HoldID  `json:"hold_id"`
-	Owner        ledger.OwnerID `json:"owner"`
-	Status       ledger.Status  `json:"status"`
-	Lines        []lineDetail   `json:"lines"`
-	Total        moneyDetail    `json:"total"`
-	CreatedAt    string         `json:"created_at"`
-	ExpiresAt    string         `json:"expires_at"`
-	ReleaseAt    string         `json:"release_at"`
-	EndedAt      string         `json:"ended_at,omitempty"`
-	GraceSeconds int64          `json:"grace_seconds"`
+	ID             ledger.HoldID  `json:"hold_id"`
+	Owner          ledger.OwnerID `json:"owner"`
+	Status         ledger.Status  `json:"status"`
+	Lines          []lineDetail   `json:"lines"`
+	Total          moneyDetail    `json:"total"`
+	CreatedAt      string         `json:"created_at"`
+	ExpiresAt      string         `json:"expires_at"`
+	ReleaseAt      string         `json:"release_at"`
+	EndedAt        string         `json:"ended_at,omitempty"`
+	HoldSeconds    int64          `json:"hold_seconds"`
+	HoldMaxSeconds int64          `json:"hold_max_seconds"`
+	GraceSeconds   int64          `json:"grace_seconds"`
 	paymentTermsDetail
+	Scarce           bool                    `json:"scarce"`
 	Reservation      ledger.ReservationID    `json:"reservation_id,omitempty"`
 	AttemptOpen      ledger.AttemptNumber    `json:"attempt_open,omitempty"`
 	Reacquires       ledger.HoldID           `json:"reacquires,omitempty"`
@@ -69,36 +76,7 @@ type moneyDetail struct {
 	Currency ledger.Currency `json:"currency"`
 }
 
-type slotDetail struct {
-	ID           ledger.SlotID       `json:"slot_id"`
-	ResourceType ledger.ResourceType `json:"resource_type"`
-	ResourceID   ledger.ResourceID   `json:"resource_id"`
-	StartsAt     string              `json:"starts_at,omitempty"`
-	EndsAt       string              `json:"ends_at,omitempty"`
-	Attributes   map[string]string   `json:"attributes,omitempty"`
-	Open         bool                `json:"open"`
-	UnitAmount   int64               `json:"unit_amount"`
-	Currency     ledger.Currency     `json:"currency"`
-	Shards       int                 `json:"shards"`
-	PriceVersion ledger.Version      `json:"price_version"`
-	Policy       policyDetail        `json:"policy"`
-	Version      ledger.Version      `json:"version"`
-	CreatedAt    string              `json:"created_at"`
-	UpdatedAt    string              `json:"updated_at"`
-}
-
-type policyDetail struct {
-	HoldSeconds        int64        `json:"hold_seconds"`
-	GraceSeconds       int64        `json:"grace_seconds"`
-	HoldMaxSeconds     int64        `json:"hold_max_seconds"`
-	QuantityMaxPerHold ledger.Units `json:"quantity_max_per_hold"`
-	paymentTermsDetail
-	CancelUntilSeconds int64  `json:"cancel_until_seconds"`
-	Restock            bool   `json:"restock"`
-	GrantTo            string `json:"grant_to_slot_id,omitempty"`
-}
-
-// paymentTermsDetail is part of a policy, and of the hold that was made under it.
+// paymentTermsDetail is what a payment does to a hold, fixed when the hold was made.
 type paymentTermsDetail struct {
 	OnDecline         ledger.OnDecline    `json:"on_decline"`
 	LatePayment       ledger.LatePayment  `json:"late_payment"`
@@ -131,6 +109,9 @@ func renderDetail(e ledger.Event, stage string) ([]byte, error) {
 	if e.Slot != nil {
 		detail.Slot = newSlotDetail(*e.Slot)
 	}
+	if e.Policy != nil {
+		detail.Policy = newScopePolicyDetail(*e.Policy)
+	}
 	for _, m := range e.Movements {
 		detail.Movements = append(detail.Movements, movementDetail(m))
 	}
@@ -148,7 +129,8 @@ func newHoldDetail(h ledger.Hold) *holdDetail {
 		Total:     moneyDetail{total.AmountMinor, total.Currency},
 		CreatedAt: formatTime(h.CreatedAt), ExpiresAt: formatTime(h.ExpiresAt),
 		ReleaseAt: formatTime(h.ReleaseAt), EndedAt: formatTime(h.EndedAt),
-		GraceSeconds: seconds(h.GraceFor), paymentTermsDetail: newPaymentTermsDetail(h.Terms),
+		HoldSeconds: seconds(h.HoldFor), HoldMaxSeconds: seconds(h.HoldForMax), GraceSeconds: seconds(h.GraceFor),
+		paymentTermsDetail: newPaymentTermsDetail(h.Terms), Scarce: h.Scarce,
 		Reservation: h.Reservation, AttemptOpen: h.AttemptOpen, Reacquires: h.Reacquires,
 		PaymentReference: h.PaymentReference, Version: h.Version,
 	}
@@ -175,22 +157,6 @@ func newPaymentTermsDetail(t ledger.PaymentTerms) paymentTermsDetail {
 	return paymentTermsDetail{
 		OnDecline: t.OnDecline, LatePayment: t.LatePayment, LateByProvider: t.LateByProvider,
 		UnknownMaxSeconds: seconds(t.UnknownFor), Delivery: t.Delivery,
-	}
-}
-
-func newSlotDetail(s ledger.Slot) *slotDetail {
-	return &slotDetail{
-		ID: s.ID, ResourceType: s.ResourceType, ResourceID: s.ResourceID,
-		StartsAt: formatTime(s.StartsAt), EndsAt: formatTime(s.EndsAt), Attributes: s.Attributes,
-		Open: s.Terms.Open, UnitAmount: s.Terms.Price.AmountMinor, Currency: s.Terms.Price.Currency,
-		Shards: s.Terms.Shards, PriceVersion: s.PriceVersion,
-		Policy: policyDetail{
-			HoldSeconds: seconds(s.Policy.HoldFor), GraceSeconds: seconds(s.Policy.GraceFor),
-			HoldMaxSeconds: seconds(s.Policy.HoldForMax), QuantityMaxPerHold: s.Policy.QuantityPerHoldMax,
-			paymentTermsDetail: newPaymentTermsDetail(s.Policy.Payment), CancelUntilSeconds: seconds(s.Policy.CancelFor),
-			Restock: !s.Policy.NoRestock, GrantTo: s.Policy.GrantTo,
-		},
-		Version: s.Version, CreatedAt: formatTime(s.CreatedAt), UpdatedAt: formatTime(s.UpdatedAt),
 	}
 }
 

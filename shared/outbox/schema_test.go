@@ -145,7 +145,14 @@ func (l *lifeCycle) events() []ledger.Event {
 	holds := l.holds(slots)
 	slots = append(slots, l.paymentSlots()...)
 	payments := l.payments()
+	editedSlots, editedHolds, scopes := l.edits()
+	slots, holds = append(slots, editedSlots...), append(holds, editedHolds...)
 	var out []ledger.Event
+	for _, scope := range scopes {
+		list, err := l.store.PolicyEvents(context.Background(), scope)
+		l.check(err)
+		out = append(out, list...)
+	}
 	for _, p := range payments {
 		list, err := l.store.ReservationEvents(context.Background(), p.reservation)
 		l.check(err)
@@ -169,13 +176,18 @@ func (l *lifeCycle) events() []ledger.Event {
 	return out
 }
 
-// emitted is every detail that a life cycle puts on the bus, by the type of its event.
-func emitted(tb testing.TB) map[ledger.EventType][][]byte {
+func newLifeCycle(tb testing.TB) *lifeCycle {
 	tb.Helper()
 	l := &lifeCycle{tb: tb, store: memory.New(), clock: systemtest.NewClock(start)}
 	l.random = systemtest.NewRandom(18)
 	l.commands = commands.New(l.store, l.clock, systemtest.NewRandom(17))
-	w := newWorld(tb)
+	return l
+}
+
+// emitted is every detail that a life cycle puts on the bus, by the type of its event.
+func emitted(tb testing.TB) map[ledger.EventType][][]byte {
+	tb.Helper()
+	l, w := newLifeCycle(tb), newWorld(tb)
 	list := l.events()
 	w.clock.Set(l.clock.Now())
 	if failed := mustHandle(context.Background(), tb, w.relay(w.ports()), w.batch(list...)); failed != nil {
@@ -244,13 +256,13 @@ func TestTheSchemasRefuse(t *testing.T) {
 	byType := emitted(t)
 	for _, kind := range ledger.EventTypes() {
 		schema := mustCompile(t, kind)
-		of, _, _ := strings.Cut(string(kind), ".") // "hold", "reservation" or "slot"
+		of, _, _ := strings.Cut(string(kind), ".") // "hold", "reservation", "slot" or "policy"
 		for name, damage := range map[string]func(map[string]any){
 			"a member without schema":         func(d map[string]any) { d["card_number"] = "4242" },
 			"a member without schema, deeper": func(d map[string]any) { d[of].(map[string]any)["client_secret"] = "x" },
 			"no event id":                     func(d map[string]any) { delete(d, "event_id") },
 			"no movements":                    func(d map[string]any) { delete(d, "movements") },
-			"no hold, reservation or slot":    func(d map[string]any) { delete(d, of) },
+			"no hold, slot and so on":         func(d map[string]any) { delete(d, of) },
 			"another type":                    func(d map[string]any) { d["type"] = "hold.moved" },
 			"version 0":                       func(d map[string]any) { d["version"] = json.Number("0") },
 			"a fraction":                      func(d map[string]any) { d["version"] = json.Number("1.5") },
