@@ -31,7 +31,7 @@ type Scan struct {
 func NewScan(client ScanClient, table string) *Scan { return &Scan{client: client, table: table} }
 
 // ScanRecords reads every item, strongly consistent, and hands on what the ledger keeps.
-// Idempotency and uniqueness records are passed over.
+// Records of idempotency, of uniqueness and of signals are passed over.
 func (s *Scan) ScanRecords(ctx context.Context, visit func(ledger.Records) error) error {
 	in := &dynamodb.ScanInput{TableName: aws.String(s.table), ConsistentRead: aws.Bool(true)}
 	for {
@@ -52,8 +52,8 @@ func (s *Scan) ScanRecords(ctx context.Context, visit func(ledger.Records) error
 	}
 }
 
-// DecodeRecords reads items of the table as the store wrote them. Idempotency and
-// uniqueness records are passed over.
+// DecodeRecords reads items of the table as the store wrote them. Records of idempotency,
+// of uniqueness and of signals are passed over.
 func DecodeRecords(items []map[string]types.AttributeValue) (ledger.Records, error) {
 	var records ledger.Records
 	for _, i := range items {
@@ -83,10 +83,19 @@ func addRecord(page *ledger.Records, i item) error {
 		stock, err := decodeStock(i)
 		page.Stock = append(page.Stock, stock)
 		return err
+	case sort == sortPolicy:
+		policy, err := decodePolicy(i)
+		page.Policies = append(page.Policies, policy)
+		return err
+	case sort == sortQuota:
+		owner := strings.TrimPrefix(stringOf(i, AttributePartitionKey), prefixOwner)
+		quota, err := decodeQuota(ledger.OwnerID(owner), i)
+		page.Quotas = append(page.Quotas, quota)
+		return err
 	case strings.HasPrefix(sort, sortEventPrefix):
 		event, err := decodeEvent(i)
 		if err == nil && !event.OfOne() {
-			return errors.New("the event is not of one hold, reservation or slot")
+			return errors.New("the event is not of one hold, reservation, slot or policy")
 		}
 		if stringOf(i, AttributeArchivedIn) != "" {
 			page.ArchivedEvents = append(page.ArchivedEvents, event)

@@ -11,6 +11,11 @@ type Records struct {
 	ArchivedEvents []Event
 
 	Reservations []StoredReservation
+
+	// Policies are what is said for all slots of a resource, or of a resource type.
+	Policies []ScopePolicy
+	// Quotas are what is counted of each owner of whom something is.
+	Quotas []Quota
 }
 
 // StoredReservation is a reservation with what its index says of it.
