@@ -18,8 +18,8 @@ const (
 	// demand. Source:
 	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/throttling-key-range-limit-exceeded-mitigation.html
 	keyRangeExceeded = "TableWriteKeyRangeThroughputExceeded"
-	// partitionsMax is from how many partitions on those that are at rest are forgotten.
-	partitionsMax = 10_000
+	// partitionsMin is from how many partitions on those that are at rest are forgotten.
+	partitionsMin = 10_000
 )
 
 // PartitionLimit is what one partition takes. DynamoDB's own is 1,000 write units a
@@ -55,6 +55,7 @@ type Throttled struct {
 
 	mu         sync.Mutex
 	partitions map[string]*partition
+	forgetFrom int // how many partitions there are when those at rest are forgotten next
 	counts     ThrottleCounts
 }
 
@@ -70,7 +71,8 @@ type ThrottleCounts struct {
 // is the clock's.
 func NewThrottled(client dynamo.Client, limit PartitionLimit, clock system.Clock) *Throttled {
 	return &Throttled{
-		Client: client, limit: limit, clock: clock, schema: dynamo.TableSchema(), partitions: make(map[string]*partition),
+		Client: client, limit: limit, clock: clock, schema: dynamo.TableSchema(),
+		partitions: make(map[string]*partition), forgetFrom: partitionsMin,
 	}
 }
 
@@ -178,7 +180,7 @@ type partition struct {
 func (t *Throttled) at(name string, full float64, now time.Time) *partition {
 	p, known := t.partitions[name]
 	if !known {
-		if len(t.partitions) >= partitionsMax {
+		if len(t.partitions) >= t.forgetFrom {
 			t.forgetFull(full, now)
 		}
 		p = &partition{units: full, at: now}
@@ -190,7 +192,7 @@ func (t *Throttled) at(name string, full float64, now time.Time) *partition {
 
 func (t *Throttled) refill(p *partition, full float64, now time.Time) {
 	if passed := now.Sub(p.at); passed > 0 {
-		p.units += passed.Seconds() * t.limit.WriteUnitsPerSecond
+		p.units = min(full, p.units+passed.Seconds()*t.limit.WriteUnitsPerSecond)
 		p.at = now
 	}
 }
@@ -206,4 +208,5 @@ func (t *Throttled) forgetFull(full float64, now time.Time) {
 			delete(t.partitions, name)
 		}
 	}
+	t.forgetFrom = max(partitionsMin, 2*len(t.partitions)) // so that looking at all stays cheap
 }
