@@ -25,11 +25,12 @@ type Commands struct {
 	clock  system.Clock
 	random system.Random
 	slots  *slotCache
+	stock  *stockCache
 }
 
 // New returns Commands on these ports.
 func New(store ledger.Store, clock system.Clock, random system.Random) *Commands {
-	return &Commands{store: store, clock: clock, random: random, slots: newSlotCache()}
+	return &Commands{store: store, clock: clock, random: random, slots: newSlotCache(), stock: newStockCache()}
 }
 
 // Request says who asks, and makes the command repeatable.

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"holdfast/shared/ledger"
@@ -20,7 +21,7 @@ type EditWish struct {
 // unknown one (promise P11).
 //
 // Errors: CodeHoldNotFound, CodeHoldNotActive, CodePaymentInProgress, CodeHoldAtMaximum,
-// CodeHoldArchived, and those of CreateHold.
+// CodeHoldArchived, and those of CreateHold but CodeCoolingDown.
 func (c *Commands) EditHold(ctx context.Context, r Request, id ledger.HoldID, wish EditWish, render RenderHold) (Answer, error) {
 	if wish.Quotes != nil {
 		var err error
@@ -28,7 +29,11 @@ func (c *Commands) EditHold(ctx context.Context, r Request, id ledger.HoldID, wi
 			return Answer{}, err
 		}
 	}
-	return c.edit(ctx, r, ledger.CommandEditHold, id, wish, render)
+	edition := &edition{allocator: newAllocator(c, id), render: render, owner: r.Owner, wish: wish}
+	return c.carryOut(ctx, job{
+		command: ledger.CommandEditHold, request: r,
+		decide: edition.decide, refused: edition.refused,
+	})
 }
 
 // ExtendHold lets the owner's hold live extendFor from now on; zero stands for as long as
@@ -52,33 +57,77 @@ func (c *Commands) ExtendHold(ctx context.Context, r Request, id ledger.HoldID, 
 	return c.carryOut(ctx, job{command: ledger.CommandExtendHold, request: r, decide: end.decide})
 }
 
-func (c *Commands) edit(ctx context.Context, r Request, command ledger.Command, id ledger.HoldID, wish EditWish, render RenderHold) (Answer, error) {
-	decide := func(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
-		hold, err := c.store.Hold(ctx, id)
-		if err == nil && hold.Owner != r.Owner {
-			err = ledger.HoldNotFound()
-		}
-		if err != nil {
-			return decision{}, err
-		}
-		edit := ledger.HoldEdit{Quotes: wish.Quotes, ExtendFor: wish.ExtendFor, Allocations: make(map[ledger.SlotID][]ledger.Allocation)}
-		growth := hold.Growth(wish.Quotes)
-		ids := make([]ledger.SlotID, len(growth))
-		for i, q := range growth {
-			ids[i] = q.Slot
-		}
-		if edit.Slots, err = c.slots.get(ctx, c.store, ids, now); err != nil {
-			return decision{}, err
-		}
-		change, err := ledger.EditHold(hold, edit, origin, now)
-		if err != nil {
-			return decision{}, err
-		}
-		if !change.Empty() {
-			hold = change.Holds[0].Next
-		}
-		response, err := render(hold, now)
-		return decision{change: change, response: response}, err
+// edition is a change of a stored hold that is being tried. What comes to the hold is found
+// like what a new hold takes.
+type edition struct {
+	allocator
+	render RenderHold
+	owner  ledger.OwnerID
+	wish   EditWish
+	tried  ledger.Change
+}
+
+func (e *edition) decide(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
+	hold, err := e.commands.store.Hold(ctx, e.hold)
+	if err == nil && hold.Owner != e.owner {
+		err = ledger.HoldNotFound()
 	}
-	return c.carryOut(ctx, job{command: command, request: r, decide: decide})
+	if err != nil {
+		return decision{}, err
+	}
+	if err := e.prepare(ctx, growth(hold, e.wish.Quotes), now); err != nil {
+		return decision{}, err
+	}
+	change, err := e.edit(hold, origin, now)
+	if err != nil {
+		return decision{}, err
+	}
+	looked, err := e.look(ctx, now)
+	if err == nil && looked {
+		change, err = e.edit(hold, origin, now)
+	}
+	if err != nil {
+		return decision{}, err
+	}
+	e.tried = change
+	if !change.Empty() {
+		hold = change.Holds[0].Next
+	}
+	response, err := e.render(hold, now)
+	return decision{change: change, response: response}, err
+}
+
+// growth is what the quotes want beyond what the hold has.
+func growth(h ledger.Hold, quotes []ledger.Quote) []want {
+	var out []want
+	for _, q := range h.Growth(quotes) {
+		w := want{Quote: q, take: q.Quantity}
+		if i := slices.IndexFunc(h.Lines, func(l ledger.Line) bool { return l.Slot == q.Slot }); i >= 0 {
+			w.take -= h.Lines[i].Quantity
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func (e *edition) edit(hold ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
+	return ledger.EditHold(hold, ledger.HoldEdit{
+		Quotes: e.wish.Quotes, Slots: e.slots, Allocations: e.allocations, ExtendFor: e.wish.ExtendFor,
+	}, origin, now)
+}
+
+// refused learns from what refused the write. Where the hold itself did, it is not as it
+// was read, so what the rest says is about an edit that nobody wants any more.
+func (e *edition) refused(ctx context.Context, r *ledger.Refused, now time.Time) error {
+	if len(r.LegsOf(ledger.LegHold)) > 0 {
+		return nil
+	}
+	short, err := e.learn(r)
+	if err != nil {
+		return err
+	}
+	if err := beyondLimits(r, e.tried, now); err != nil {
+		return err
+	}
+	return e.reallocate(ctx, r, short, now)
 }

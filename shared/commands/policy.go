@@ -18,6 +18,8 @@ type RenderPolicy func(p ledger.ScopePolicy, created bool) (ledger.Response, err
 //
 // Errors: CodeInvalid, and those of the store.
 func (c *Commands) PutPolicy(ctx context.Context, r Request, scope ledger.PolicyScope, layer ledger.PolicyLayer, render RenderPolicy) (Answer, error) {
+	// This process goes by it at once, and the others when their caches are old.
+	defer c.slots.forgetScope(scope)
 	return c.carryOut(ctx, job{
 		command: ledger.CommandPutPolicy, request: r,
 		decide: func(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {

@@ -87,6 +87,18 @@ func (c *slotCache) forget(id ledger.SlotID) {
 	delete(c.entries, id)
 }
 
+// forgetScope drops what is said for the scope, and the slots that go by it.
+func (c *slotCache) forgetScope(scope ledger.PolicyScope) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.policies, scope)
+	for id, e := range c.entries {
+		if slices.Contains(ledger.Scopes(e.slot.ResourceType, e.slot.ResourceID), scope) {
+			delete(c.entries, id)
+		}
+	}
+}
+
 // resolve gives the slots the whole of their policies.
 func (c *slotCache) resolve(ctx context.Context, store ledger.Store, slots []ledger.Slot, now time.Time) ([]ledger.Slot, error) {
 	var wanted []ledger.PolicyScope
