@@ -56,14 +56,8 @@ func newLayerFields(l ledger.PolicyLayer) layerFields {
 	}
 }
 
-// layer is the policy again. A name of a part that this code does not know is left out:
-// the part is inherited all the same, because nothing here has it.
+// layer is the policy again.
 func (f layerFields) layer() ledger.PolicyLayer {
-	known := slices.DeleteFunc(slices.Clone(f.Inherits), func(name string) bool {
-		_, err := ledger.PolicyPartsNamed([]string{name})
-		return err != nil
-	})
-	inherits, _ := ledger.PolicyPartsNamed(known) // every name is known
 	return ledger.PolicyLayer{
 		Policy: ledger.Policy{
 			HoldFor: time.Duration(f.HoldMs) * time.Millisecond, GraceFor: time.Duration(f.GraceMs) * time.Millisecond,
@@ -76,8 +70,25 @@ func (f layerFields) layer() ledger.PolicyLayer {
 			SaleFrom:          fromMilliseconds(f.SaleFromMs), SaleUntil: fromMilliseconds(f.SaleUntilMs),
 			SaleEnds: f.SaleEnds, SaleEndsFor: time.Duration(f.SaleEndsMs) * time.Millisecond, SaleTimeZone: f.SaleTimeZone, Scarce: f.Scarce,
 		},
-		Inherits: inherits,
+		Inherits: partsNamed(f.Inherits),
 	}
+}
+
+// partsNamed is the set of these parts. A name that this code does not know is of a part
+// that a newer version has added, and is passed over: nothing here has that part. A slot is
+// read often, so the names are looked up one by one only if there is such a name.
+func partsNamed(names []string) ledger.PolicyParts {
+	all, err := ledger.PolicyPartsNamed(names)
+	if err == nil {
+		return all
+	}
+	all = 0
+	for _, name := range names {
+		if one, err := ledger.PolicyPartsNamed([]string{name}); err == nil {
+			all |= one
+		}
+	}
+	return all
 }
 
 // policyFields are what is said for all slots of a scope: the body of a policy item, and

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
+
 	"holdfast/shared/ledger"
 )
 
@@ -54,60 +55,75 @@ func (s *Store) Quota(ctx context.Context, owner ledger.OwnerID) (ledger.Quota, 
 	return decoded(decodeQuota(owner, found))
 }
 
+// quotaLeg changes an owner's counts, which need not be there yet. What it requires is that
+// none of them is over: a count that is not there is over nothing, so one NOT over all of
+// them says it. That keeps the condition of a hold with the most lines, each of which may
+// be part of two counts, within DynamoDB's 4 KB and 300 operators of an expression.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 func quotaLeg(w ledger.QuotaWrite, atMs int64) (leg, error) {
 	var update expression.UpdateBuilder
-	var conditions []expression.ConditionBuilder
+	var over []expression.ConditionBuilder
 	for _, d := range w.Deltas {
 		count := expression.Name(quotaCountPrefix + string(d.Key))
 		update = update.Add(count, expression.Value(d.Units))
 		if d.Max > 0 {
-			conditions = append(conditions, expression.AttributeNotExists(count).Or(count.LessThanEqual(expression.Value(d.Max-d.Units))))
+			over = append(over, count.GreaterThan(expression.Value(d.Max-d.Units)))
 		}
 	}
 	expired, last := expression.Name(attributeExpired), expression.Name(attributeLastExpiredAtMs)
 	if w.ExpiredBelow > 0 {
-		conditions = append(conditions, expression.AttributeNotExists(expired).Or(expired.LessThan(expression.Value(w.ExpiredBelow))))
+		over = append(over, expired.GreaterThanEqual(expression.Value(w.ExpiredBelow)))
 	}
 	if !w.LastExpiredBy.IsZero() {
-		conditions = append(conditions, expression.AttributeNotExists(last).Or(last.LessThanEqual(expression.Value(milliseconds(w.LastExpiredBy)))))
+		over = append(over, last.GreaterThan(expression.Value(milliseconds(w.LastExpiredBy))))
 	}
 	switch {
+	case w.Expired && w.Forget:
+		update = update.Set(expired, expression.Value(1))
 	case w.Expired:
-		update = update.Set(last, expression.Value(atMs))
-		if w.Forget {
-			update = update.Set(expired, expression.Value(1))
-		} else {
-			update = update.Add(expired, expression.Value(1))
-		}
-	case w.Forget, len(w.Deltas) == 0:
-		// A write that only requires something still needs something to do.
-		update = forgetExpired(update, w.Forget)
+		update = update.Add(expired, expression.Value(1))
+	case w.Forget:
+		update = update.Set(expired, expression.Value(0))
 	}
-	return countLeg(quotaKey(w.Owner), conditions, update, func(found item) (ledger.RefusedLeg, error) {
+	if w.Expired {
+		update = update.Set(last, expression.Value(atMs))
+	}
+	refused := func(found item) (ledger.RefusedLeg, error) {
 		quota, err := decodeQuota(w.Owner, found)
 		return ledger.RefusedLeg{Kind: ledger.LegQuota, Quota: &quota}, err
-	})
+	}
+	switch writes := len(w.Deltas) > 0 || w.Expired || w.Forget; {
+	case len(over) == 0:
+		return unconditionalLeg(quotaKey(w.Owner), update)
+	case !writes:
+		return checkLeg(quotaKey(w.Owner), none(over), refused)
+	default:
+		return updateLeg(quotaKey(w.Owner), none(over), update, refused)
+	}
 }
 
-// forgetExpired sets the count of expired holds to zero, or leaves it as it is.
-func forgetExpired(update expression.UpdateBuilder, forget bool) expression.UpdateBuilder {
-	name := expression.Name(attributeExpired)
-	if forget {
-		return update.Set(name, expression.Value(0))
+// none is the condition that all of the conditions, of which there is at least one, are
+// false.
+func none(of []expression.ConditionBuilder) expression.ConditionBuilder {
+	if len(of) == 1 {
+		return expression.Not(of[0])
 	}
-	return update.Set(name, name.IfNotExists(expression.Value(0)))
+	return expression.Not(expression.Or(of[0], of[1], of[2:]...))
 }
 
-// countLeg changes counts that need not be there yet, under all of the conditions.
-func countLeg(key itemKey, conditions []expression.ConditionBuilder, update expression.UpdateBuilder, refused decodeRefused) (leg, error) {
-	if len(conditions) == 0 {
-		return unconditionalLeg(key, update)
+// TidyQuota takes counts that have fallen to zero out of the owner's quota item, which
+// would otherwise grow by every slot that the owner ever had. A count that is not zero
+// stays: it is looked at in the write. The archive calls it with the counts of each hold
+// that it has marked, because nothing can change them for that hold any more. It changes
+// no promise, so it is not a Change, and may be repeated.
+func (s *Store) TidyQuota(ctx context.Context, owner ledger.OwnerID, keys []ledger.QuotaKey) error {
+	for _, key := range keys {
+		count := expression.Name(quotaCountPrefix + string(key))
+		if _, err := s.updateIf(ctx, quotaKey(owner), count.Equal(expression.Value(0)), expression.Remove(count)); err != nil {
+			return readFailed("tidying the count "+string(key)+" of an owner", err)
+		}
 	}
-	condition := conditions[0]
-	for _, more := range conditions[1:] {
-		condition = condition.And(more)
-	}
-	return updateLeg(key, condition, update, refused)
+	return nil
 }
 
 // signalLeg counts one more hold of a signal in its window. The item is made when it is
@@ -117,8 +133,7 @@ func signalLeg(w ledger.SignalWrite) (leg, error) {
 	holds := expression.Name(attributeSignalHolds)
 	update := expression.Add(holds, expression.Value(1)).
 		Set(expression.Name(AttributeTimeToLive), expression.Value(w.Window.Add(ledger.SignalWindow+ledger.SignalKeptFor).Unix()))
-	condition := expression.AttributeNotExists(holds).Or(holds.LessThan(expression.Value(w.Max)))
-	return updateLeg(signalKey(w), condition, update, func(found item) (ledger.RefusedLeg, error) {
+	return updateLeg(signalKey(w), expression.Not(holds.GreaterThanEqual(expression.Value(w.Max))), update, func(found item) (ledger.RefusedLeg, error) {
 		var fields struct {
 			Holds ledger.Units `dynamodbav:"holds"`
 		}

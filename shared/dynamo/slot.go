@@ -14,7 +14,7 @@ type termsFields struct {
 	UnitAmount int64           `dynamodbav:"unit_amount"`
 	Currency   ledger.Currency `dynamodbav:"currency"`
 	Shards     int             `dynamodbav:"shards"`
-	Retired    int             `dynamodbav:"shards_retired"`
+	Retired    int             `dynamodbav:"shards_retired,omitempty"`
 }
 
 func newTermsFields(t ledger.Terms) termsFields {

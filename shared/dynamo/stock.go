@@ -93,7 +93,7 @@ func stockLeg(w ledger.StockWrite) (leg, error) {
 			And(expression.Name(attributeUnitAmount).Equal(expression.Value(w.Sale.Price.AmountMinor))).
 			And(expression.Name(attributeCurrency).Equal(expression.Value(w.Sale.Price.Currency))).
 			And(expression.Name(attributeShards).Equal(expression.Value(w.Sale.Shards))).
-			And(expression.Name(attributeRetired).Equal(expression.Value(w.Sale.Retired)))
+			And(retiredShards(w.Sale.Retired))
 	}
 	if w.Open {
 		condition = condition.And(expression.Name(attributeOpen).Equal(expression.Value(true)))
@@ -103,10 +103,24 @@ func stockLeg(w ledger.StockWrite) (leg, error) {
 			Set(expression.Name(attributeOpen), expression.Value(w.SetTerms.Open)).
 			Set(expression.Name(attributeUnitAmount), expression.Value(w.SetTerms.Price.AmountMinor)).
 			Set(expression.Name(attributeCurrency), expression.Value(w.SetTerms.Price.Currency)).
-			Set(expression.Name(attributeShards), expression.Value(w.SetTerms.Shards)).
-			Set(expression.Name(attributeRetired), expression.Value(w.SetTerms.Retired))
+			Set(expression.Name(attributeShards), expression.Value(w.SetTerms.Shards))
+		if w.SetTerms.Retired > 0 {
+			update = update.Set(expression.Name(attributeRetired), expression.Value(w.SetTerms.Retired))
+		} else {
+			update = update.Remove(expression.Name(attributeRetired))
+		}
 	}
 	return updateLeg(stockKey(w.Slot, w.Shard), condition, update, refusedStock(w.Slot, w.Shard))
+}
+
+// retiredShards is the condition that the slot has so many retired stock items. A slot that
+// was never given fewer shards has no such attribute.
+func retiredShards(retired int) expression.ConditionBuilder {
+	name := expression.Name(attributeRetired)
+	if retired == 0 {
+		return expression.AttributeNotExists(name)
+	}
+	return name.Equal(expression.Value(retired))
 }
 
 // archivedCounters adds to the archived counters of a stock item, which are absent until

@@ -2,6 +2,8 @@ package ledgertest
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"holdfast/shared/ledger"
 )
@@ -30,11 +32,13 @@ type TB interface {
 //
 // It recounts each shard in two independent ways, from the lines of the holds and from
 // the movements of the events, and compares both with the counters (promises P1 and
-// P2). It also requires exactly one event for each version of each hold, reservation and
-// slot, that the last event tells the thing as it is, and that a hold which has ended
-// moved its stock once (promises P3 and P7). What archived ones moved, net, must be the
-// archived counters of the stock. A reservation must have what it says it has:
-// its grants, and the hold that was sold to it (promise P8).
+// P2). It also requires exactly one event for each version of each hold, reservation,
+// slot, and policy of the slots' resources, that the last event tells the thing as it is,
+// and that a hold which has ended moved its stock once (promises P3 and P7). What archived
+// ones moved, net, must be the archived counters of the stock. A reservation must have what
+// it says it has: its grants, and the hold that was sold to it (promise P8). What is counted
+// of an owner must be what the holds say, so holds must have every counted hold of an owner
+// of whom it has one.
 func CheckBooks(t TB, store ledger.Store, slots []ledger.SlotID, holds []ledger.HoldID, reservations ...ledger.ReservationID) {
 	t.Helper()
 	fromHolds, fromEvents := make(map[item]counted), make(map[item]counted)
@@ -53,15 +57,21 @@ func CheckBooks(t TB, store ledger.Store, slots []ledger.SlotID, holds []ledger.
 	for _, id := range reservations {
 		auditReservation(t, store, id, fromEvents, archived)
 	}
+	scopes := make(map[ledger.PolicyScope]bool)
 	for _, id := range slots {
-		auditSlot(t, store, id, fromEvents)
+		slot := auditSlot(t, store, id, fromEvents)
+		for _, scope := range ledger.Scopes(slot.ResourceType, slot.ResourceID) {
+			scopes[scope] = true
+		}
 	}
+	auditPolicies(t, store, slices.Collect(maps.Keys(scopes)))
+	auditQuotas(t, store, found)
 	for _, id := range slots {
 		auditStock(t, store, id, fromHolds, fromEvents, archived)
 	}
 }
 
-func auditSlot(t TB, store ledger.Store, id ledger.SlotID, fromEvents map[item]counted) {
+func auditSlot(t TB, store ledger.Store, id ledger.SlotID, fromEvents map[item]counted) ledger.Slot {
 	t.Helper()
 	events, err := store.SlotEvents(t.Context(), id)
 	if err != nil {
@@ -75,6 +85,10 @@ func auditSlot(t TB, store ledger.Store, id ledger.SlotID, fromEvents map[item]c
 	for _, event := range events {
 		addMovements(fromEvents, event)
 	}
+	if slot.Oversold > 0 && slot.Terms.Open {
+		t.Errorf("books: slot %s is open, and oversold by %d", id, slot.Oversold)
+	}
+	return slot
 }
 
 func auditedSlot(t TB, store ledger.Store, id ledger.SlotID) ledger.Slot {
@@ -132,8 +146,8 @@ func auditStock(t TB, store ledger.Store, id ledger.SlotID, fromHolds, fromEvent
 	if err != nil {
 		t.Fatalf("books: stock of slot %s: %v", id, err)
 	}
-	if len(stock) != slot.Terms.Shards {
-		t.Errorf("books: slot %s has %d stock items, want %d", id, len(stock), slot.Terms.Shards)
+	if len(stock) != slot.Terms.StockItems() {
+		t.Errorf("books: slot %s has %d stock items, want %d", id, len(stock), slot.Terms.StockItems())
 	}
 	for _, s := range stock {
 		key := item{s.Slot, s.Shard}

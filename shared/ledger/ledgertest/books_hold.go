@@ -62,6 +62,7 @@ func sameHold(told *ledger.Hold, is ledger.Hold) bool {
 type life struct {
 	status  ledger.Status // "" before it was made
 	attempt ledger.AttemptNumber
+	units   ledger.Units // what its lines add up to
 }
 
 // auditLife follows the hold from event to event: each must be allowed where the hold is,
@@ -72,18 +73,16 @@ func auditLife(t TB, hold ledger.Hold, events []ledger.Event, gone bool) {
 	told := make([]ledger.EventType, len(events))
 	for i, event := range events {
 		told[i] = event.Type
-		next, from, to, allowed := now.after(event)
+		next, allowed := now.after(event)
 		if !allowed {
 			t.Errorf("books: event %s of hold %s comes when it is %+v", event.Type, hold.ID, now)
 		}
-		now = next
-		if event.Hold == nil || event.Hold.Status != now.status || event.Hold.AttemptOpen != now.attempt {
-			t.Errorf("books: after event %s hold %s should be %+v, and is told to be %s", event.Type, hold.ID, now, text(event.Hold))
-			continue
-		}
-		if message := wrongMovements(event, from, to, gone); message != "" {
+		if event.Hold == nil || event.Hold.Status != next.status || event.Hold.AttemptOpen != next.attempt {
+			t.Errorf("books: after event %s hold %s should be %+v, and is told to be %s", event.Type, hold.ID, next, text(event.Hold))
+		} else if message := wrongMovements(event, now.units, next.units, gone); message != "" {
 			t.Errorf("books: event %s of hold %s %s", event.Type, hold.ID, message)
 		}
+		now = next
 	}
 	if now.status != hold.Status {
 		t.Errorf("books: hold %s is %s after the events %v", hold.ID, hold.Status, told)
@@ -93,67 +92,124 @@ func auditLife(t TB, hold ledger.Hold, events []ledger.Event, gone bool) {
 	}
 }
 
-// after is what the hold becomes by the event, between which buckets its units move, and
-// whether the event may come now.
-func (l life) after(event ledger.Event) (next life, from, to []ledger.Bucket, allowed bool) {
-	available, held := []ledger.Bucket{ledger.BucketAvailable}, []ledger.Bucket{ledger.BucketHeld}
-	confirmed := []ledger.Bucket{ledger.BucketConfirmed}
+// after is what the hold becomes by the event, and whether the event may come now.
+func (l life) after(event ledger.Event) (next life, allowed bool) {
+	next = life{units: l.units}
+	if event.Hold != nil {
+		next.units = promisedBy(*event.Hold)
+	}
+	held := l.status == ledger.StatusHeld
 	switch event.Type {
 	case ledger.EventHoldCreated:
-		return life{status: ledger.StatusHeld}, available, held, l.status == ""
+		next.status, allowed = ledger.StatusHeld, l.status == ""
 	case ledger.EventHoldReacquired:
-		return life{status: ledger.StatusConfirmed}, append(held, available...), confirmed, l.status == ""
+		next.status, allowed = ledger.StatusConfirmed, l.status == ""
+	case ledger.EventHoldChanged:
+		next.status, allowed = ledger.StatusHeld, held && l.attempt == 0
 	case ledger.EventHoldConfirmed:
-		return life{status: ledger.StatusConfirmed}, held, confirmed, l.status == ledger.StatusHeld
+		next.status, allowed = ledger.StatusConfirmed, held
 	case ledger.EventHoldCanceled:
-		return life{status: ledger.StatusCanceled}, held, available, l.status == ledger.StatusHeld
+		next.status, allowed = ledger.StatusCanceled, held
 	case ledger.EventHoldExpired:
-		return life{status: ledger.StatusExpired}, held, available, l.status == ledger.StatusHeld
+		next.status, allowed = ledger.StatusExpired, held
 	case ledger.EventHoldPaymentStarted:
 		// A free hold has a reservation without an attempt, so the attempt may be none. A new
 		// attempt may close the one before it in the same step.
-		next = life{status: ledger.StatusHeld}
+		next.status = ledger.StatusHeld
 		if event.Hold != nil {
 			next.attempt = event.Hold.AttemptOpen
 		}
-		return next, nil, nil, l.status == ledger.StatusHeld && (l.attempt == 0 || next.attempt > l.attempt)
+		allowed = held && (l.attempt == 0 || next.attempt > l.attempt)
 	case ledger.EventHoldPaymentClosed:
-		return life{status: ledger.StatusHeld}, nil, nil, l.status == ledger.StatusHeld && l.attempt != 0
+		next.status, allowed = ledger.StatusHeld, held && l.attempt != 0
 	case ledger.EventHoldReturned:
-		next = life{status: ledger.StatusConfirmed}
+		next.status, allowed = ledger.StatusConfirmed, l.status == ledger.StatusConfirmed
 		if event.Hold != nil && len(event.Hold.Unreturned()) == 0 {
 			next.status = ledger.StatusReturned
 		}
-		return next, confirmed, append(available, ledger.BucketOutside), l.status == ledger.StatusConfirmed
 	default:
-		return l, nil, nil, false
+		return l, false
 	}
+	return next, allowed
 }
 
-// wrongMovements says what is wrong with the movements of a hold's event, "" for nothing:
-// they go between the buckets of that event, and are all units of the hold at once. Only
-// a return may be a part, and only a hold whose units another one took over moves none.
-func wrongMovements(event ledger.Event, from, to []ledger.Bucket, gone bool) string {
-	var moved, promised ledger.Units
+func promisedBy(hold ledger.Hold) ledger.Units {
+	var units ledger.Units
+	for _, line := range hold.Lines {
+		units += line.Quantity
+	}
+	return units
+}
+
+// way is from where to where units go.
+type way struct{ from, to ledger.Bucket }
+
+// The ways that units of a hold go.
+var (
+	takeUp    = way{ledger.BucketAvailable, ledger.BucketHeld}
+	giveBack  = way{ledger.BucketHeld, ledger.BucketAvailable}
+	sell      = way{ledger.BucketHeld, ledger.BucketConfirmed}
+	sellLate  = way{ledger.BucketAvailable, ledger.BucketConfirmed}
+	restock   = way{ledger.BucketConfirmed, ledger.BucketAvailable}
+	writeDown = way{ledger.BucketConfirmed, ledger.BucketOutside}
+)
+
+// waysOf says on which ways a hold's event moves units. All together are so many as the
+// hold had, or has: only a return may be a part of it.
+func waysOf(event ledger.EventType) []way {
+	switch event {
+	case ledger.EventHoldCreated:
+		return []way{takeUp}
+	case ledger.EventHoldChanged:
+		return []way{takeUp, giveBack}
+	case ledger.EventHoldConfirmed:
+		return []way{sell, giveBack}
+	case ledger.EventHoldCanceled, ledger.EventHoldExpired:
+		return []way{giveBack}
+	case ledger.EventHoldReacquired:
+		return []way{sell, sellLate}
+	case ledger.EventHoldReturned:
+		return []way{restock, writeDown}
+	}
+	return nil
+}
+
+// wrongMovements says what is wrong with the movements of a hold's event, "" for nothing.
+// The hold had before units and has after. Only a hold whose units another one took over
+// moves none.
+func wrongMovements(event ledger.Event, before, after ledger.Units, gone bool) string {
+	moved := make(map[way]ledger.Units)
 	for _, m := range event.Movements {
-		moved += m.Quantity
-		if !slices.Contains(from, m.From) || !slices.Contains(to, m.To) {
+		w := way{m.From, m.To}
+		if !slices.Contains(waysOf(event.Type), w) {
 			return fmt.Sprintf("moves units from %s to %s", m.From, m.To)
 		}
+		moved[w] += m.Quantity
 	}
-	for _, line := range event.Hold.Lines {
-		promised += line.Quantity
+	var got, want ledger.Units
+	switch event.Type {
+	case ledger.EventHoldChanged:
+		got, want = moved[takeUp]-moved[giveBack], after-before
+	case ledger.EventHoldConfirmed:
+		if moved[sell] != after {
+			return fmt.Sprintf("sells %d units, want %d", moved[sell], after)
+		}
+		got, want = moved[sell]+moved[giveBack], before
+	case ledger.EventHoldReturned:
+		if moved[restock]+moved[writeDown] == 0 {
+			return "moves no units"
+		}
+	case ledger.EventHoldExpired:
+		if got, want = moved[giveBack], after; gone && got == 0 {
+			want = 0
+		}
+	case ledger.EventHoldCreated, ledger.EventHoldCanceled:
+		got, want = moved[takeUp]+moved[giveBack], after
+	case ledger.EventHoldReacquired:
+		got, want = moved[sell]+moved[sellLate], after
 	}
-	switch {
-	case len(from) == 0:
-		promised = 0
-	case event.Type == ledger.EventHoldReturned && moved > 0:
-		promised = moved
-	case event.Type == ledger.EventHoldExpired && gone && moved == 0:
-		promised = 0
-	}
-	if moved != promised {
-		return fmt.Sprintf("moves %d units, want %d", moved, promised)
+	if got != want {
+		return fmt.Sprintf("moves %d units, want %d", got, want)
 	}
 	return ""
 }

@@ -24,6 +24,9 @@ type readable struct {
 	Stock               map[ledger.SlotID][]ledger.Stock
 	StockTogether       map[ledger.SlotID][]ledger.Stock
 	Records             map[ledger.IdempotencyID]ledger.IdempotencyRecord
+	Policies            map[string]ledger.ScopePolicy
+	PolicyEvents        map[string][]ledger.Event
+	Quotas              map[ledger.OwnerID]ledger.Quota
 }
 
 // never is after every release time that a rule uses.
@@ -42,7 +45,9 @@ func (f *fixture) snapshot(c ledger.Change) readable {
 		Slots:  make(map[ledger.SlotID]ledger.Slot), SlotEvents: make(map[ledger.SlotID][]ledger.Event),
 		SlotsOfThing: make(map[ledger.ResourceID][]ledger.Slot),
 		Stock:        make(map[ledger.SlotID][]ledger.Stock), StockTogether: make(map[ledger.SlotID][]ledger.Stock),
-		Records: make(map[ledger.IdempotencyID]ledger.IdempotencyRecord),
+		Records:  make(map[ledger.IdempotencyID]ledger.IdempotencyRecord),
+		Policies: make(map[string]ledger.ScopePolicy), PolicyEvents: make(map[string][]ledger.Event),
+		Quotas: make(map[ledger.OwnerID]ledger.Quota),
 	}
 	for _, write := range c.Holds {
 		f.snapshotHold(&r, write.Next)
@@ -65,6 +70,12 @@ func (f *fixture) snapshot(c ledger.Change) readable {
 	}
 	for _, write := range c.Slots {
 		f.snapshotSlot(&r, write.Next)
+	}
+	for _, write := range c.Policies {
+		f.snapshotPolicy(&r, write.Next.Scope)
+	}
+	for _, write := range c.Quotas {
+		r.Quotas[write.Owner] = f.quota(write.Owner)
 	}
 	for _, stock := range c.NewStock {
 		f.snapshotStock(&r, stock.Slot)
@@ -141,6 +152,18 @@ func (f *fixture) snapshotSlot(r *readable, slot ledger.Slot) {
 		time.Time{}, time.Time{}, ledger.Page{Limit: ledger.PageItemsMax})
 	f.read(err)
 	f.snapshotStock(r, slot.ID)
+}
+
+func (f *fixture) snapshotPolicy(r *readable, scope ledger.PolicyScope) {
+	f.Helper()
+	name := string(scope.ResourceType) + "/" + string(scope.ResourceID)
+	policies, err := f.store.Policies(f.ctx, []ledger.PolicyScope{scope})
+	f.read(err)
+	for _, policy := range policies {
+		r.Policies[name] = policy
+	}
+	r.PolicyEvents[name], err = f.store.PolicyEvents(f.ctx, scope)
+	f.read(err)
 }
 
 // snapshotStock reads a slot and its stock. Without a slot there is no telling how many

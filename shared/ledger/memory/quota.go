@@ -23,6 +23,22 @@ func (s *Store) quota(owner ledger.OwnerID) ledger.Quota {
 	return quota
 }
 
+// TidyQuota takes counts that have fallen to zero out of what is counted of the owner. It
+// changes no promise, so it is not a Change, and may be repeated.
+func (s *Store) TidyQuota(ctx context.Context, owner ledger.OwnerID, keys []ledger.QuotaKey) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.mutex.Unlock()
+	counts := s.quotas[owner].Counts
+	for _, key := range keys {
+		if counts[key] == 0 {
+			delete(counts, key)
+		}
+	}
+	return nil
+}
+
 // refusedLimits are the legs of an owner, or of a signal, that would go beyond a limit.
 func (s *Store) refusedLimits(c ledger.Change) []ledger.RefusedLeg {
 	var legs []ledger.RefusedLeg
