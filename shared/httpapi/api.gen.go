@@ -101,6 +101,87 @@ func (e OnDecline) Valid() bool {
 	}
 }
 
+// Defines values for PolicyPart.
+const (
+	PolicyPartCancelUntilSeconds            PolicyPart = "cancel_until_seconds"
+	PolicyPartCooldownSeconds               PolicyPart = "cooldown_seconds"
+	PolicyPartDelivery                      PolicyPart = "delivery"
+	PolicyPartExpiriesMax                   PolicyPart = "expiries_max"
+	PolicyPartGraceSeconds                  PolicyPart = "grace_seconds"
+	PolicyPartGrantToSlotID                 PolicyPart = "grant_to_slot_id"
+	PolicyPartHoldMaxSeconds                PolicyPart = "hold_max_seconds"
+	PolicyPartHoldSeconds                   PolicyPart = "hold_seconds"
+	PolicyPartHoldsMaxPerOwner              PolicyPart = "holds_max_per_owner"
+	PolicyPartHoldsMaxPerSignal             PolicyPart = "holds_max_per_signal"
+	PolicyPartLatePayment                   PolicyPart = "late_payment"
+	PolicyPartLatePaymentByProvider         PolicyPart = "late_payment_by_provider"
+	PolicyPartOnDecline                     PolicyPart = "on_decline"
+	PolicyPartQuantityMaxPerHold            PolicyPart = "quantity_max_per_hold"
+	PolicyPartQuantityMaxPerOwner           PolicyPart = "quantity_max_per_owner"
+	PolicyPartQuantityMaxPerOwnerOfResource PolicyPart = "quantity_max_per_owner_of_resource"
+	PolicyPartRestock                       PolicyPart = "restock"
+	PolicyPartSaleEndsSecondsBeforeStart    PolicyPart = "sale_ends_seconds_before_start"
+	PolicyPartSaleFrom                      PolicyPart = "sale_from"
+	PolicyPartSaleTimeZone                  PolicyPart = "sale_time_zone"
+	PolicyPartSaleUntil                     PolicyPart = "sale_until"
+	PolicyPartScarce                        PolicyPart = "scarce"
+	PolicyPartUnknownMaxSeconds             PolicyPart = "unknown_max_seconds"
+)
+
+// Valid indicates whether the value is a known member of the PolicyPart enum.
+func (e PolicyPart) Valid() bool {
+	switch e {
+	case PolicyPartCancelUntilSeconds:
+		return true
+	case PolicyPartCooldownSeconds:
+		return true
+	case PolicyPartDelivery:
+		return true
+	case PolicyPartExpiriesMax:
+		return true
+	case PolicyPartGraceSeconds:
+		return true
+	case PolicyPartGrantToSlotID:
+		return true
+	case PolicyPartHoldMaxSeconds:
+		return true
+	case PolicyPartHoldSeconds:
+		return true
+	case PolicyPartHoldsMaxPerOwner:
+		return true
+	case PolicyPartHoldsMaxPerSignal:
+		return true
+	case PolicyPartLatePayment:
+		return true
+	case PolicyPartLatePaymentByProvider:
+		return true
+	case PolicyPartOnDecline:
+		return true
+	case PolicyPartQuantityMaxPerHold:
+		return true
+	case PolicyPartQuantityMaxPerOwner:
+		return true
+	case PolicyPartQuantityMaxPerOwnerOfResource:
+		return true
+	case PolicyPartRestock:
+		return true
+	case PolicyPartSaleEndsSecondsBeforeStart:
+		return true
+	case PolicyPartSaleFrom:
+		return true
+	case PolicyPartSaleTimeZone:
+		return true
+	case PolicyPartSaleUntil:
+		return true
+	case PolicyPartScarce:
+		return true
+	case PolicyPartUnknownMaxSeconds:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProblemCode.
 const (
 	ProblemCodeAlreadyUsed                ProblemCode = "already_used"
@@ -108,8 +189,11 @@ const (
 	ProblemCodeBusy                       ProblemCode = "busy"
 	ProblemCodeCapacityInUse              ProblemCode = "capacity_in_use"
 	ProblemCodeClockUnreliable            ProblemCode = "clock_unreliable"
+	ProblemCodeCoolingDown                ProblemCode = "cooling_down"
 	ProblemCodeForbidden                  ProblemCode = "forbidden"
+	ProblemCodeHasReservation             ProblemCode = "has_reservation"
 	ProblemCodeHoldArchived               ProblemCode = "hold_archived"
+	ProblemCodeHoldAtMaximum              ProblemCode = "hold_at_maximum"
 	ProblemCodeHoldNotActive              ProblemCode = "hold_not_active"
 	ProblemCodeHoldNotFound               ProblemCode = "hold_not_found"
 	ProblemCodeIdempotencyInProgress      ProblemCode = "idempotency_in_progress"
@@ -118,21 +202,27 @@ const (
 	ProblemCodeInsufficientStock          ProblemCode = "insufficient_stock"
 	ProblemCodeInternal                   ProblemCode = "internal"
 	ProblemCodeInvalidRequest             ProblemCode = "invalid_request"
+	ProblemCodeLimitReached               ProblemCode = "limit_reached"
 	ProblemCodeOutcomeUnknown             ProblemCode = "outcome_unknown"
 	ProblemCodePaymentInProgress          ProblemCode = "payment_in_progress"
 	ProblemCodePaymentProviderUnavailable ProblemCode = "payment_provider_unavailable"
 	ProblemCodePaymentReferenceUsed       ProblemCode = "payment_reference_used"
+	ProblemCodePolicyNotFound             ProblemCode = "policy_not_found"
 	ProblemCodePriceChanged               ProblemCode = "price_changed"
 	ProblemCodeQuantityOverLimit          ProblemCode = "quantity_over_limit"
+	ProblemCodeRateLimited                ProblemCode = "rate_limited"
 	ProblemCodeReservationArchived        ProblemCode = "reservation_archived"
 	ProblemCodeReservationNotActive       ProblemCode = "reservation_not_active"
 	ProblemCodeReservationNotFound        ProblemCode = "reservation_not_found"
 	ProblemCodeReturnOverSale             ProblemCode = "return_over_sale"
 	ProblemCodeRouteNotFound              ProblemCode = "route_not_found"
+	ProblemCodeSaleNotOpen                ProblemCode = "sale_not_open"
+	ProblemCodeSaleOver                   ProblemCode = "sale_over"
 	ProblemCodeSignatureInvalid           ProblemCode = "signature_invalid"
 	ProblemCodeSlotClosed                 ProblemCode = "slot_closed"
 	ProblemCodeSlotFixed                  ProblemCode = "slot_fixed"
 	ProblemCodeSlotNotFound               ProblemCode = "slot_not_found"
+	ProblemCodeSlotOversold               ProblemCode = "slot_oversold"
 	ProblemCodeTooLateToCancel            ProblemCode = "too_late_to_cancel"
 	ProblemCodeUnauthenticated            ProblemCode = "unauthenticated"
 	ProblemCodeUnavailable                ProblemCode = "unavailable"
@@ -152,9 +242,15 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeClockUnreliable:
 		return true
+	case ProblemCodeCoolingDown:
+		return true
 	case ProblemCodeForbidden:
 		return true
+	case ProblemCodeHasReservation:
+		return true
 	case ProblemCodeHoldArchived:
+		return true
+	case ProblemCodeHoldAtMaximum:
 		return true
 	case ProblemCodeHoldNotActive:
 		return true
@@ -172,6 +268,8 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeInvalidRequest:
 		return true
+	case ProblemCodeLimitReached:
+		return true
 	case ProblemCodeOutcomeUnknown:
 		return true
 	case ProblemCodePaymentInProgress:
@@ -180,9 +278,13 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodePaymentReferenceUsed:
 		return true
+	case ProblemCodePolicyNotFound:
+		return true
 	case ProblemCodePriceChanged:
 		return true
 	case ProblemCodeQuantityOverLimit:
+		return true
+	case ProblemCodeRateLimited:
 		return true
 	case ProblemCodeReservationArchived:
 		return true
@@ -194,6 +296,10 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeRouteNotFound:
 		return true
+	case ProblemCodeSaleNotOpen:
+		return true
+	case ProblemCodeSaleOver:
+		return true
 	case ProblemCodeSignatureInvalid:
 		return true
 	case ProblemCodeSlotClosed:
@@ -202,6 +308,8 @@ func (e ProblemCode) Valid() bool {
 		return true
 	case ProblemCodeSlotNotFound:
 		return true
+	case ProblemCodeSlotOversold:
+		return true
 	case ProblemCodeTooLateToCancel:
 		return true
 	case ProblemCodeUnauthenticated:
@@ -209,6 +317,27 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeUnavailable:
 		return true
 	case ProblemCodeUnsupportedMediaType:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ProblemLimitLimit.
+const (
+	ProblemLimitLimitHolds    ProblemLimitLimit = "holds"
+	ProblemLimitLimitResource ProblemLimitLimit = "resource"
+	ProblemLimitLimitSlot     ProblemLimitLimit = "slot"
+)
+
+// Valid indicates whether the value is a known member of the ProblemLimitLimit enum.
+func (e ProblemLimitLimit) Valid() bool {
+	switch e {
+	case ProblemLimitLimitHolds:
+		return true
+	case ProblemLimitLimitResource:
+		return true
+	case ProblemLimitLimitSlot:
 		return true
 	default:
 		return false
@@ -398,6 +527,30 @@ func (e ReservationStock) Valid() bool {
 	}
 }
 
+// Defines values for SlotBatchResultResult.
+const (
+	SlotBatchResultResultChanged   SlotBatchResultResult = "changed"
+	SlotBatchResultResultCreated   SlotBatchResultResult = "created"
+	SlotBatchResultResultRefused   SlotBatchResultResult = "refused"
+	SlotBatchResultResultUnchanged SlotBatchResultResult = "unchanged"
+)
+
+// Valid indicates whether the value is a known member of the SlotBatchResultResult enum.
+func (e SlotBatchResultResult) Valid() bool {
+	switch e {
+	case SlotBatchResultResultChanged:
+		return true
+	case SlotBatchResultResultCreated:
+		return true
+	case SlotBatchResultResultRefused:
+		return true
+	case SlotBatchResultResultUnchanged:
+		return true
+	default:
+		return false
+	}
+}
+
 // Alternative defines model for Alternative.
 type Alternative struct {
 	// Currency ISO 4217, in capitals. Only a currency in use, so neither XXX nor XTS.
@@ -409,7 +562,7 @@ type Alternative struct {
 	InsteadOf Name `json:"instead_of"`
 
 	// RemainingHint At least this many can be held: the largest of 0, 1, 5, 10, 50 and 100 that is not more
-	// than what is left. A closed slot shows 0.
+	// than what is left. A slot that is closed, or not on sale now, shows 0.
 	RemainingHint RemainingHint `json:"remaining_hint"`
 
 	// SlotID A name of the catalogue's own.
@@ -433,13 +586,17 @@ type Attributes map[string]string
 
 // Availability Example: {"as_of":"2026-11-30T12:00:00.000Z","availability_is_guaranteed":false,"slots":[{"attributes":{"cabin":"economy"},"currency":"KRW","open":true,"remaining_hint":100,"resource_id":"KE0901","resource_type":"flight","slot_id":"KE0901-20261201-Y","starts_at":"2026-12-01T09:30:00.000Z","unit_amount":50000}]}
 type Availability struct {
-	// AsOf RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	// AsOf When the oldest part of the answer was read. All of it was true then or later.
 	//
-	// Example: 2026-12-01T09:30:00.000Z
-	AsOf Timestamp `json:"as_of"`
+	// Example: 2026-11-30T12:00:00.000Z
+	AsOf Time `json:"as_of"`
 
 	// AvailabilityIsGuaranteed Always false. Only a hold is a promise.
 	AvailabilityIsGuaranteed bool `json:"availability_is_guaranteed"`
+
+	// Groups With `nights` or `adjacent`: lists of slots that fit the party together, in their
+	// order. Stays are ordered by their first slot; seats by start, section, row and seat.
+	Groups [][]Name `json:"groups,omitempty"`
 
 	// NextCursor Where the next page begins. Missing on the last page.
 	NextCursor *string         `json:"next_cursor,omitempty"`
@@ -465,7 +622,7 @@ type AvailableSlot struct {
 	Open   bool       `json:"open"`
 
 	// RemainingHint At least this many can be held: the largest of 0, 1, 5, 10, 50 and 100 that is not more
-	// than what is left. A closed slot shows 0.
+	// than what is left. A slot that is closed, or not on sale now, shows 0.
 	RemainingHint RemainingHint `json:"remaining_hint"`
 
 	// ResourceID A name of the catalogue's own.
@@ -494,8 +651,22 @@ type CancelRequest = map[string]interface{}
 // Capacity How many units there are, held and confirmed ones included.
 type Capacity = int64
 
+// ConfirmLine defines model for ConfirmLine.
+type ConfirmLine struct {
+	// Quantity How many units.
+	//
+	// Example: 2
+	Quantity Quantity `json:"quantity"`
+
+	// SlotID A name of the catalogue's own.
+	SlotID Name `json:"slot_id"`
+}
+
 // ConfirmRequest defines model for ConfirmRequest.
 type ConfirmRequest struct {
+	// Lines What is sold, each slot named once. Left out, all of the hold.
+	Lines []ConfirmLine `json:"lines,omitempty"`
+
 	// PaymentReference The shop's own name of the payment, in printable ASCII without space.
 	PaymentReference *string `json:"payment_reference,omitempty"`
 }
@@ -515,6 +686,12 @@ type DeliveryRequest struct {
 	Delivered bool `json:"delivered"`
 }
 
+// ExtendRequest defines model for ExtendRequest.
+type ExtendRequest struct {
+	// HoldSeconds How long from now the hold shall live, at most as long as it is promised at a time.
+	HoldSeconds *HoldSeconds `json:"hold_seconds,omitempty"`
+}
+
 // Health defines model for Health.
 type Health struct {
 	Status string `json:"status"`
@@ -522,8 +699,11 @@ type Health struct {
 
 // Hold A promise to one owner. `expires_at` is what to show the buyer; from `release_at` on no
 // confirm succeeds. Count down from `server_time`, not from the device's clock.
+// `hold_seconds` is how long an extension promises it from its moment on, `extendable_until`
+// how far extensions go, missing once it can't be extended any more, and `grace_seconds` how
+// much longer a started payment may take. Of several slots the shortest of each counts.
 //
-// Example: {"created_at":"2026-11-30T12:00:00.000Z","expires_at":"2026-11-30T12:10:00.000Z","grace_seconds":120,"hold_id":"hold_0123456789abcdefghjkmnpqrs","lines":[{"amount":100000,"cancel_until":"2026-12-01T09:30:00.000Z","quantity":2,"returned_quantity":0,"slot_id":"KE0901-20261201-Y","unit_amount":50000}],"payment_open":false,"release_at":"2026-11-30T12:10:00.000Z","server_time":"2026-11-30T12:00:00.000Z","status":"HELD","total":{"amount":100000,"currency":"KRW"},"version":1}
+// Example: {"created_at":"2026-11-30T12:00:00.000Z","expires_at":"2026-11-30T12:10:00.000Z","extendable_until":"2026-11-30T13:00:00.000Z","grace_seconds":120,"hold_id":"hold_0123456789abcdefghjkmnpqrs","hold_seconds":600,"lines":[{"amount":100000,"cancel_until":"2026-12-01T09:30:00.000Z","quantity":2,"returned_quantity":0,"slot_id":"KE0901-20261201-Y","unit_amount":50000}],"payment_open":false,"release_at":"2026-11-30T12:10:00.000Z","server_time":"2026-11-30T12:00:00.000Z","status":"HELD","total":{"amount":100000,"currency":"KRW"},"version":1}
 type Hold struct {
 	// CreatedAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
 	//
@@ -538,10 +718,16 @@ type Hold struct {
 	// ExpiresAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
 	//
 	// Example: 2026-12-01T09:30:00.000Z
-	ExpiresAt    Timestamp  `json:"expires_at"`
-	GraceSeconds Seconds    `json:"grace_seconds"`
-	HoldID       string     `json:"hold_id"`
-	Lines        []HoldLine `json:"lines"`
+	ExpiresAt Timestamp `json:"expires_at"`
+
+	// ExtendableUntil RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	ExtendableUntil *Timestamp `json:"extendable_until,omitempty"`
+	GraceSeconds    Seconds    `json:"grace_seconds"`
+	HoldID          string     `json:"hold_id"`
+	HoldSeconds     Seconds    `json:"hold_seconds"`
+	Lines           []HoldLine `json:"lines"`
 
 	// PaymentOpen Whether a payment attempt may still succeed. Until then only its reservation ends the hold.
 	PaymentOpen      bool    `json:"payment_open"`
@@ -617,6 +803,15 @@ type HoldList struct {
 	ServerTime Timestamp `json:"server_time"`
 }
 
+// HoldPatch What is left out stays as it is.
+type HoldPatch struct {
+	// HoldSeconds How long from now the hold shall live, at most as long as it is promised at a time.
+	HoldSeconds *HoldSeconds `json:"hold_seconds,omitempty"`
+
+	// Lines All lines as they shall be, at most 50 different slots after lines of the same slot are added up.
+	Lines []HoldRequestLine `json:"lines,omitempty"`
+}
+
 // HoldRequest Either `lines`, or `slot_ids` with `quantity` and `quoted_price`.
 type HoldRequest struct {
 	// Lines At most 50 different slots, after lines of the same slot are added up.
@@ -631,7 +826,13 @@ type HoldRequest struct {
 	//
 	// Example: 50000
 	QuotedPrice *UnitAmount `json:"quoted_price,omitempty"`
-	SlotIds     []Name      `json:"slot_ids,omitempty"`
+
+	// Signals What the shop's service knows the buyer's device and means of payment by, where a policy
+	// limits how many holds are made with one (`holds_max_per_signal`). Opaque: best a hash or a
+	// token of the shop's own. Only a hash of each is kept, for a day after its hour. They are
+	// no part of what makes two requests the same: a retry may send others.
+	Signals *Signals `json:"signals,omitempty"`
+	SlotIds []Name   `json:"slot_ids,omitempty"`
 }
 
 // HoldRequestLine defines model for HoldRequestLine.
@@ -649,6 +850,29 @@ type HoldRequestLine struct {
 	// Example: 50000
 	UnitAmount UnitAmount `json:"unit_amount"`
 }
+
+// HoldReturnLine defines model for HoldReturnLine.
+type HoldReturnLine struct {
+	// Quantity How many units.
+	//
+	// Example: 2
+	Quantity Quantity `json:"quantity"`
+
+	// Restock Whether the units are sold again. Left out, the policy decides.
+	Restock *bool `json:"restock,omitempty"`
+
+	// SlotID A name of the catalogue's own.
+	SlotID Name `json:"slot_id"`
+}
+
+// HoldReturnRequest defines model for HoldReturnRequest.
+type HoldReturnRequest struct {
+	// Lines What goes back, each slot named once. Left out, all that is left.
+	Lines []HoldReturnLine `json:"lines,omitempty"`
+}
+
+// HoldSeconds How long from now the hold shall live, at most as long as it is promised at a time.
+type HoldSeconds = int64
 
 // HoldStatus HELD is promised until `release_at`; CONFIRMED is sold; CANCELED and EXPIRED are given
 // back; RETURNED was sold and is given back whole. PAYMENT_CHECKING is over, and still
@@ -678,6 +902,9 @@ type Name = string
 // OnDecline What a declined payment does to the hold: `release` gives it back at once; `keep` keeps
 // it for its time, so that the buyer can try again. The default is `release`.
 type OnDecline string
+
+// OwnerLimit 0 is no limit.
+type OwnerLimit = int64
 
 // PaymentRequest defines model for PaymentRequest.
 type PaymentRequest = map[string]interface{}
@@ -760,17 +987,27 @@ type PaymentSession struct {
 
 // Policy defines model for Policy.
 type Policy struct {
-	CancelUntilSeconds int64 `json:"cancel_until_seconds"`
+	CancelUntilSeconds int64   `json:"cancel_until_seconds"`
+	CooldownSeconds    Seconds `json:"cooldown_seconds"`
 
 	// Delivery How a paid reservation comes to its end: with `none`, paid is delivered; with `event`,
 	// an external service delivers and says so. The default is `none`.
-	Delivery     Delivery `json:"delivery"`
-	GraceSeconds Seconds  `json:"grace_seconds"`
+	Delivery Delivery `json:"delivery"`
+
+	// ExpiriesMax 0 is no limit.
+	ExpiriesMax  OwnerLimit `json:"expiries_max"`
+	GraceSeconds Seconds    `json:"grace_seconds"`
 
 	// GrantToSlotID Missing when a sale grants nothing.
 	GrantToSlotID  *string `json:"grant_to_slot_id,omitempty"`
 	HoldMaxSeconds Seconds `json:"hold_max_seconds"`
 	HoldSeconds    Seconds `json:"hold_seconds"`
+
+	// HoldsMaxPerOwner 0 is no limit.
+	HoldsMaxPerOwner OwnerLimit `json:"holds_max_per_owner"`
+
+	// HoldsMaxPerSignal 0 is no limit.
+	HoldsMaxPerSignal OwnerLimit `json:"holds_max_per_signal"`
 
 	// LatePayment What happens to money that arrives after the hold was over: `reacquire` sells the units
 	// after all if they are still there; `review` leaves it to a person; `refund` gives the
@@ -786,19 +1023,51 @@ type Policy struct {
 	//
 	// Example: 2
 	QuantityMaxPerHold Quantity `json:"quantity_max_per_hold"`
-	Restock            bool     `json:"restock"`
-	UnknownMaxSeconds  Seconds  `json:"unknown_max_seconds"`
+
+	// QuantityMaxPerOwner 0 is no limit.
+	QuantityMaxPerOwner OwnerLimit `json:"quantity_max_per_owner"`
+
+	// QuantityMaxPerOwnerOfResource 0 is no limit.
+	QuantityMaxPerOwnerOfResource OwnerLimit `json:"quantity_max_per_owner_of_resource"`
+	Restock                       bool       `json:"restock"`
+
+	// SaleEndsSecondsBeforeStart Missing where the start of a slot ends no sale.
+	SaleEndsSecondsBeforeStart *int64 `json:"sale_ends_seconds_before_start,omitempty"`
+
+	// SaleFrom RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	SaleFrom *Timestamp `json:"sale_from,omitempty"`
+
+	// SaleTimeZone The zone in which people read the times of the sale.
+	SaleTimeZone string `json:"sale_time_zone"`
+
+	// SaleUntil RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	SaleUntil         *Timestamp `json:"sale_until,omitempty"`
+	Scarce            bool       `json:"scarce"`
+	UnknownMaxSeconds Seconds    `json:"unknown_max_seconds"`
 }
 
-// PolicyChoice How the slot is promised. What is left out has its default, or in a PATCH stays as it is.
+// PolicyChoice How slots are promised. What is left out is inherited: a slot's from its resource, a
+// resource's from its resource type, a type's is the default given here. In a PATCH what is
+// left out stays as it is. A limit of 0 is no limit.
 type PolicyChoice struct {
 	// CancelUntilSeconds How long before `starts_at` an owner can give back a sold unit for the last time. It
 	// means nothing for a slot without a start.
 	CancelUntilSeconds *int64 `json:"cancel_until_seconds,omitempty"`
 
+	// CooldownSeconds How long an owner who let too many holds expire can make no new one.
+	CooldownSeconds *int64 `json:"cooldown_seconds,omitempty"`
+
 	// Delivery How a paid reservation comes to its end: with `none`, paid is delivered; with `event`,
 	// an external service delivers and says so. The default is `none`.
 	Delivery *Delivery `json:"delivery,omitempty"`
+
+	// ExpiriesMax How many holds an owner may let expire one after the other, without buying in between,
+	// before a cool-down begins. It needs `cooldown_seconds`.
+	ExpiriesMax *int64 `json:"expiries_max,omitempty"`
 
 	// GraceSeconds How much longer a started payment may take.
 	GraceSeconds *int64 `json:"grace_seconds,omitempty"`
@@ -813,6 +1082,16 @@ type PolicyChoice struct {
 
 	// HoldSeconds How long a hold lives.
 	HoldSeconds *int64 `json:"hold_seconds,omitempty"`
+
+	// HoldsMaxPerOwner The most holds that one owner may have at once. Only holds of slots with such a limit count.
+	HoldsMaxPerOwner *int64 `json:"holds_max_per_owner,omitempty"`
+
+	// HoldsMaxPerSignal The most holds that are made in one hour from one device, and with one means of payment.
+	HoldsMaxPerSignal *int64 `json:"holds_max_per_signal,omitempty"`
+
+	// Inherit Parts that are left to the place above from now on, in a PATCH. In a PUT every part
+	// that is not named is inherited anyway.
+	Inherit []PolicyPart `json:"inherit,omitempty"`
 
 	// LatePayment What happens to money that arrives after the hold was over: `reacquire` sells the units
 	// after all if they are still there; `review` leaves it to a person; `refund` gives the
@@ -830,18 +1109,58 @@ type PolicyChoice struct {
 	// QuantityMaxPerHold The most units that one hold may take.
 	QuantityMaxPerHold *int64 `json:"quantity_max_per_hold,omitempty"`
 
+	// QuantityMaxPerOwner The most units of one slot that one owner may hold and have bought.
+	QuantityMaxPerOwner *int64 `json:"quantity_max_per_owner,omitempty"`
+
+	// QuantityMaxPerOwnerOfResource The most units that one owner may hold and have bought over all slots of the resource.
+	QuantityMaxPerOwnerOfResource *int64 `json:"quantity_max_per_owner_of_resource,omitempty"`
+
 	// Restock Whether a unit that is given back after the sale is sold again.
 	Restock *bool `json:"restock,omitempty"`
+
+	// SaleEndsSecondsBeforeStart How long before `starts_at` the sale ends, with 0 at the start. Left out by all, a start
+	// ends no sale. It means nothing for a slot without a start.
+	SaleEndsSecondsBeforeStart *int64 `json:"sale_ends_seconds_before_start,omitempty"`
+
+	// SaleFrom When the sale begins, or has ended: RFC 3339, or a local time without offset such as
+	// `2026-12-01T10:00`, of the zone that `sale_time_zone` names in the same body. A local time
+	// that comes twice, when clocks are set back, is the first of the two; one that the zone
+	// skips is refused. Empty for no bound, which is the default. Answers give UTC.
+	//
+	//
+	// Example: 2026-12-01T10:00
+	SaleFrom *SaleTime `json:"sale_from,omitempty"`
+
+	// SaleTimeZone The IANA name of the zone in which people read the times of the sale. Empty for UTC, which is the default.
+	//
+	// Example: Asia/Seoul
+	SaleTimeZone *string `json:"sale_time_zone,omitempty"`
+
+	// SaleUntil When the sale begins, or has ended: RFC 3339, or a local time without offset such as
+	// `2026-12-01T10:00`, of the zone that `sale_time_zone` names in the same body. A local time
+	// that comes twice, when clocks are set back, is the first of the two; one that the zone
+	// skips is refused. Empty for no bound, which is the default. Answers give UTC.
+	//
+	//
+	// Example: 2026-12-01T10:00
+	SaleUntil *SaleTime `json:"sale_until,omitempty"`
+
+	// Scarce Whether the slot is hard to get, so that a hold of it which is stuck is worth waking somebody.
+	Scarce *bool `json:"scarce,omitempty"`
 
 	// UnknownMaxSeconds How long after `release_at` a hold is kept for a payment of which nobody knows how
 	// it stands. Then it is released, and money that still comes is given back.
 	UnknownMaxSeconds *int64 `json:"unknown_max_seconds,omitempty"`
 }
 
+// PolicyPart The name of a part of a policy.
+type PolicyPart string
+
 // Problem RFC 9457. `code` never changes its name; `detail` is for people.
 type Problem struct {
-	// Alternatives Other slots of the same resources that have enough left, with `insufficient_stock`,
-	// at most five. A hint.
+	// Alternatives Other slots of the same resources that are on sale and have enough left, with
+	// `insufficient_stock`, at most five: those whose attributes are most like the short
+	// slot's first, and among them the nearest in time, before or after. A hint.
 	Alternatives []Alternative `json:"alternatives,omitempty"`
 
 	// Code What to act on.
@@ -855,6 +1174,15 @@ type Problem struct {
 	// and is still alive. Going on with it, or cancelling it, is what helps. Left out when
 	// there is none; a hold of anybody else is never named.
 	ExistingHoldID *string `json:"existing_hold_id,omitempty"`
+
+	// Limits The limits that one customer has reached, with `limit_reached`. Missing where it is one
+	// of a device or of a means of payment, which others may share.
+	Limits []ProblemLimit `json:"limits,omitempty"`
+
+	// OpensAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	OpensAt *Timestamp `json:"opens_at,omitempty"`
 
 	// Prices The prices as they are now, with `price_changed`.
 	Prices []ProblemPrice `json:"prices,omitempty"`
@@ -884,6 +1212,29 @@ type ProblemError struct {
 	// Name The parameter's name, or the place in the body as a JSON pointer.
 	Name string `json:"name"`
 }
+
+// ProblemLimit defines model for ProblemLimit.
+type ProblemLimit struct {
+	// Limit What is limited: units of one `slot`, units of all slots of a `resource`, or `holds` at
+	// once.
+	Limit ProblemLimitLimit `json:"limit"`
+
+	// Max The most that one customer may have.
+	Max int64 `json:"max"`
+
+	// ResourceID A name of the catalogue's own.
+	ResourceID *Name `json:"resource_id,omitempty"`
+
+	// ResourceType A name of the catalogue's own.
+	ResourceType *Name `json:"resource_type,omitempty"`
+
+	// SlotID A name of the catalogue's own.
+	SlotID *Name `json:"slot_id,omitempty"`
+}
+
+// ProblemLimitLimit What is limited: units of one `slot`, units of all slots of a `resource`, or `holds` at
+// once.
+type ProblemLimitLimit string
 
 // ProblemPrice defines model for ProblemPrice.
 type ProblemPrice struct {
@@ -932,7 +1283,7 @@ type Refund struct {
 type RefundState string
 
 // RemainingHint At least this many can be held: the largest of 0, 1, 5, 10, 50 and 100 that is not more
-// than what is left. A closed slot shows 0.
+// than what is left. A slot that is closed, or not on sale now, shows 0.
 type RemainingHint = int64
 
 // Reservation The payment of one hold. `stock` and `money` say what happened to either, and
@@ -1061,10 +1412,68 @@ type ReturnLine struct {
 	SlotID Name `json:"slot_id"`
 }
 
+// SaleTime When the sale begins, or has ended: RFC 3339, or a local time without offset such as
+// `2026-12-01T10:00`, of the zone that `sale_time_zone` names in the same body. A local time
+// that comes twice, when clocks are set back, is the first of the two; one that the zone
+// skips is refused. Empty for no bound, which is the default. Answers give UTC.
+//
+// Example: 2026-12-01T10:00
+type SaleTime = string
+
+// ScopePolicy What is said for all slots of a resource type, or of one resource.
+//
+// Example: {"created_at":"2026-11-01T00:00:00.000Z","inherits":["grace_seconds","hold_max_seconds"],"policy":{"hold_seconds":600,"sale_from":"2026-12-01T01:00:00.000Z","sale_time_zone":"Asia/Seoul"},"resource_id":"KE0901","resource_type":"flight","updated_at":"2026-11-01T00:00:00.000Z","version":1}
+type ScopePolicy struct {
+	// CreatedAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	CreatedAt Timestamp `json:"created_at"`
+
+	// Inherits The parts that are left to the place above.
+	Inherits []PolicyPart `json:"inherits"`
+
+	// Policy How slots are promised. What is left out is inherited: a slot's from its resource, a
+	// resource's from its resource type, a type's is the default given here. In a PATCH what is
+	// left out stays as it is. A limit of 0 is no limit.
+	Policy PolicyChoice `json:"policy"`
+
+	// ResourceID Missing for a policy of the whole resource type.
+	ResourceID *string `json:"resource_id,omitempty"`
+
+	// ResourceType A name of the catalogue's own.
+	ResourceType Name `json:"resource_type"`
+
+	// UpdatedAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	UpdatedAt Timestamp `json:"updated_at"`
+
+	// Version Counts the changes, from 1.
+	Version int64 `json:"version"`
+}
+
 // Seconds defines model for Seconds.
 type Seconds = int64
 
-// Slot Example: {"attributes":{"cabin":"economy"},"available":105,"capacity":108,"confirmed":1,"created_at":"2026-11-01T00:00:00.000Z","currency":"KRW","held":2,"open":true,"policy":{"cancel_until_seconds":0,"delivery":"none","grace_seconds":120,"hold_max_seconds":3600,"hold_seconds":600,"late_payment":"reacquire","late_payment_by_provider":false,"on_decline":"release","quantity_max_per_hold":10000,"restock":true,"unknown_max_seconds":900},"price_version":1,"resource_id":"KE0901","resource_type":"flight","shards":1,"slot_id":"KE0901-20261201-Y","starts_at":"2026-12-01T09:30:00.000Z","unit_amount":50000,"updated_at":"2026-11-01T00:00:00.000Z","version":1}
+// ShardCount defines model for ShardCount.
+type ShardCount = int32
+
+// Signal 1 to 256 printable ASCII characters.
+type Signal = string
+
+// Signals What the shop's service knows the buyer's device and means of payment by, where a policy
+// limits how many holds are made with one (`holds_max_per_signal`). Opaque: best a hash or a
+// token of the shop's own. Only a hash of each is kept, for a day after its hour. They are
+// no part of what makes two requests the same: a retry may send others.
+type Signals struct {
+	// Device 1 to 256 printable ASCII characters.
+	Device *Signal `json:"device,omitempty"`
+
+	// PaymentMeans 1 to 256 printable ASCII characters.
+	PaymentMeans *Signal `json:"payment_means,omitempty"`
+}
+
+// Slot Example: {"attributes":{"cabin":"economy"},"available":105,"capacity":108,"confirmed":1,"created_at":"2026-11-01T00:00:00.000Z","currency":"KRW","held":2,"open":true,"policy":{"cancel_until_seconds":0,"cooldown_seconds":0,"delivery":"none","expiries_max":0,"grace_seconds":120,"hold_max_seconds":3600,"hold_seconds":600,"holds_max_per_owner":0,"holds_max_per_signal":0,"late_payment":"reacquire","late_payment_by_provider":false,"on_decline":"release","quantity_max_per_hold":10000,"quantity_max_per_owner":4,"quantity_max_per_owner_of_resource":0,"restock":true,"sale_ends_seconds_before_start":3600,"sale_from":"2026-11-01T01:00:00.000Z","sale_time_zone":"Asia/Seoul","scarce":false,"unknown_max_seconds":900},"policy_inherits":["hold_seconds","grace_seconds","sale_from","sale_time_zone"],"price_version":1,"resource_id":"KE0901","resource_type":"flight","shards":1,"slot_id":"KE0901-20261201-Y","starts_at":"2026-12-01T09:30:00.000Z","unit_amount":50000,"updated_at":"2026-11-01T00:00:00.000Z","version":1}
 type Slot struct {
 	// Attributes Free text of the catalogue's own. Holdfast only shows it.
 	//
@@ -1096,9 +1505,16 @@ type Slot struct {
 	EndsAt *Timestamp `json:"ends_at,omitempty"`
 
 	// Held Units that holds promise.
-	Held   int64  `json:"held"`
-	Open   bool   `json:"open"`
-	Policy Policy `json:"policy"`
+	Held int64 `json:"held"`
+	Open bool  `json:"open"`
+
+	// Oversold How many units more are held and confirmed than there really are, as it was accepted.
+	// Missing for a slot that can keep what it has promised.
+	Oversold *int64 `json:"oversold,omitempty"`
+	Policy   Policy `json:"policy"`
+
+	// PolicyInherits The parts of `policy` that are the resource's or the resource type's, or the default.
+	PolicyInherits []PolicyPart `json:"policy_inherits"`
 
 	// PriceVersion Counts the changes of the price, from 1.
 	PriceVersion int64 `json:"price_version"`
@@ -1132,6 +1548,43 @@ type Slot struct {
 	Version int64 `json:"version"`
 }
 
+// SlotBatch defines model for SlotBatch.
+type SlotBatch struct {
+	// Slots The rows, each of another slot.
+	Slots []SlotBatchRow `json:"slots"`
+}
+
+// SlotBatchResult defines model for SlotBatchResult.
+type SlotBatchResult struct {
+	// Problem RFC 9457. `code` never changes its name; `detail` is for people.
+	Problem *Problem `json:"problem,omitempty"`
+
+	// Result `unchanged`: the slot said so already. `refused`: see `problem`; nothing of the row
+	// was carried out, unless its code is `outcome_unknown`.
+	Result SlotBatchResultResult `json:"result"`
+
+	// SlotID A name of the catalogue's own.
+	SlotID Name `json:"slot_id"`
+}
+
+// SlotBatchResultResult `unchanged`: the slot said so already. `refused`: see `problem`; nothing of the row
+// was carried out, unless its code is `outcome_unknown`.
+type SlotBatchResultResult string
+
+// SlotBatchResults Example: {"results":[{"result":"created","slot_id":"KE0901-20261202-Y"},{"problem":{"code":"slot_not_found","detail":"no slot of this id exists; check the id","request_id":"request_0123456789abcdefghjkmnpqrs","slots":[{"slot_id":"KE0901-20261201-Y"}],"status":404,"title":"There is no such slot","type":"urn:holdfast:problem:slot_not_found"},"result":"refused","slot_id":"KE0901-20261201-Y"}]}
+type SlotBatchResults struct {
+	Results []SlotBatchResult `json:"results"`
+}
+
+// SlotBatchRow What is to become of one slot. It has one of `put` and `patch`.
+type SlotBatchRow struct {
+	Patch *SlotPatch      `json:"patch,omitempty"`
+	Put   *SlotDefinition `json:"put,omitempty"`
+
+	// SlotID A name of the catalogue's own.
+	SlotID Name `json:"slot_id"`
+}
+
 // SlotDefinition defines model for SlotDefinition.
 type SlotDefinition struct {
 	// Attributes Free text of the catalogue's own. Holdfast only shows it.
@@ -1155,7 +1608,9 @@ type SlotDefinition struct {
 	// Open Whether the slot takes new holds.
 	Open bool `json:"open"`
 
-	// Policy How the slot is promised. What is left out has its default, or in a PATCH stays as it is.
+	// Policy How slots are promised. What is left out is inherited: a slot's from its resource, a
+	// resource's from its resource type, a type's is the default given here. In a PATCH what is
+	// left out stays as it is. A limit of 0 is no limit.
 	Policy *PolicyChoice `json:"policy,omitempty"`
 
 	// ResourceID A name of the catalogue's own.
@@ -1181,6 +1636,10 @@ type SlotDefinition struct {
 
 // SlotPatch defines model for SlotPatch.
 type SlotPatch struct {
+	// AcceptOversold Lets `capacity` be less than is held and confirmed. The slot is then closed, shows in
+	// `oversold` how many units are missing, and stays closed until its capacity fits again.
+	AcceptOversold *bool `json:"accept_oversold,omitempty"`
+
 	// Attributes Free text of the catalogue's own. Holdfast only shows it.
 	//
 	// Example: {"cabin":"economy"}
@@ -1203,8 +1662,11 @@ type SlotPatch struct {
 	EndsAt *Timestamp `json:"ends_at,omitempty"`
 	Open   *bool      `json:"open,omitempty"`
 
-	// Policy How the slot is promised. What is left out has its default, or in a PATCH stays as it is.
+	// Policy How slots are promised. What is left out is inherited: a slot's from its resource, a
+	// resource's from its resource type, a type's is the default given here. In a PATCH what is
+	// left out stays as it is. A limit of 0 is no limit.
 	Policy *PolicyChoice `json:"policy,omitempty"`
+	Shards *ShardCount   `json:"shards,omitempty"`
 
 	// StartsAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
 	//
@@ -1242,6 +1704,12 @@ type Limit = int32
 // ReservationID defines model for ReservationID.
 type ReservationID = string
 
+// ResourceID A name of the catalogue's own.
+type ResourceID = Name
+
+// ResourceType A name of the catalogue's own.
+type ResourceType = Name
+
 // SlotID A name of the catalogue's own.
 type SlotID = Name
 
@@ -1260,8 +1728,14 @@ type Forbidden = Problem
 // HoldConflict RFC 9457. `code` never changes its name; `detail` is for people.
 type HoldConflict = Problem
 
+// HoldEditConflict RFC 9457. `code` never changes its name; `detail` is for people.
+type HoldEditConflict = Problem
+
 // HoldNotFound RFC 9457. `code` never changes its name; `detail` is for people.
 type HoldNotFound = Problem
+
+// HoldReturnConflict RFC 9457. `code` never changes its name; `detail` is for people.
+type HoldReturnConflict = Problem
 
 // Internal RFC 9457. `code` never changes its name; `detail` is for people.
 type Internal = Problem
@@ -1269,11 +1743,20 @@ type Internal = Problem
 // KeyReused RFC 9457. `code` never changes its name; `detail` is for people.
 type KeyReused = Problem
 
+// LimitReachedApplicationJSON defines model for LimitReached.
+type LimitReachedApplicationJSON map[string]interface{}
+
+// LimitReachedApplicationProblemPlusJSON RFC 9457. `code` never changes its name; `detail` is for people.
+type LimitReachedApplicationProblemPlusJSON = Problem
+
 // NoPaymentToGoOnWith RFC 9457. `code` never changes its name; `detail` is for people.
 type NoPaymentToGoOnWith = Problem
 
 // PaymentConflict RFC 9457. `code` never changes its name; `detail` is for people.
 type PaymentConflict = Problem
+
+// PolicyNotFound RFC 9457. `code` never changes its name; `detail` is for people.
+type PolicyNotFound = Problem
 
 // ProviderUnavailable RFC 9457. `code` never changes its name; `detail` is for people.
 type ProviderUnavailable = Problem
@@ -1287,8 +1770,11 @@ type SlotConflict = Problem
 // SlotNotFound RFC 9457. `code` never changes its name; `detail` is for people.
 type SlotNotFound = Problem
 
-// Throttled defines model for Throttled.
-type Throttled map[string]interface{}
+// ThrottledApplicationJSON defines model for Throttled.
+type ThrottledApplicationJSON map[string]interface{}
+
+// ThrottledApplicationProblemPlusJSON RFC 9457. `code` never changes its name; `detail` is for people.
+type ThrottledApplicationProblemPlusJSON = Problem
 
 // Unauthenticated RFC 9457. `code` never changes its name; `detail` is for people.
 type Unauthenticated = Problem
@@ -1319,6 +1805,25 @@ type FindAvailabilityParams struct {
 	// PartySize Leave out slots with fewer units left. It is bounded, so that nobody can count
 	// the stock by asking for ever larger parties.
 	PartySize *int32 `form:"party_size,omitempty" json:"party_size,omitempty"`
+
+	// Attributes Only slots that have all of these attributes: `name:value` pairs, joined by commas,
+	// each name once. Names and values are compared letter by letter, and are made of
+	// letters, digits, spaces and `. _ / + -`, so an attribute with other characters
+	// can't be asked for.
+	Attributes *string `form:"attributes,omitempty" json:"attributes,omitempty"`
+
+	// Nights Asks for stays: groups of this many slots, each of which starts when the one before
+	// ends, so only slots with `ends_at` count. There is at most one group for each first
+	// slot: the one whose attributes change the least from slot to slot. Not together with
+	// `adjacent`. Refused with 400 where more than 1,000 slots start within one stay.
+	Nights *int32 `form:"nights,omitempty" json:"nights,omitempty"`
+
+	// Adjacent Asks for this many seats side by side: slots with the same start and end and the same
+	// attributes `row` and, where there is one, `section`, whose attribute `seat` is a whole
+	// number that rises by one. One unit of each is wanted, so `party_size` does not go with
+	// it. Refused with 400 where more than 1,000 slots of the resource start at one time:
+	// make each block of a large hall a resource.
+	Adjacent *int32 `form:"adjacent,omitempty" json:"adjacent,omitempty"`
 
 	// SlotIds The slots wanted, joined by commas. Not together with any other parameter.
 	SlotIds []Name `form:"slot_ids,omitempty" json:"slot_ids,omitempty"`
@@ -1352,6 +1857,13 @@ type CreateHoldParams struct {
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
+// EditHoldParams defines parameters for EditHold.
+type EditHoldParams struct {
+	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
+	// ASCII characters, without space and comma.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
 // CancelHoldParams defines parameters for CancelHold.
 type CancelHoldParams struct {
 	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
@@ -1366,8 +1878,22 @@ type ConfirmHoldParams struct {
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
+// ExtendHoldParams defines parameters for ExtendHold.
+type ExtendHoldParams struct {
+	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
+	// ASCII characters, without space and comma.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
 // StartPaymentParams defines parameters for StartPayment.
 type StartPaymentParams struct {
+	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
+	// ASCII characters, without space and comma.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
+// ReturnHoldParams defines parameters for ReturnHold.
+type ReturnHoldParams struct {
 	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
 	// ASCII characters, without space and comma.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
@@ -1402,6 +1928,13 @@ type DeliverReservationParams struct {
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
+// PutSlotsParams defines parameters for PutSlots.
+type PutSlotsParams struct {
+	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
+	// ASCII characters, without space and comma.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
 // PatchSlotParams defines parameters for PatchSlot.
 type PatchSlotParams struct {
 	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
@@ -1412,20 +1945,38 @@ type PatchSlotParams struct {
 // CreateHoldJSONRequestBody defines body for CreateHold for application/json ContentType.
 type CreateHoldJSONRequestBody = HoldRequest
 
+// EditHoldJSONRequestBody defines body for EditHold for application/json ContentType.
+type EditHoldJSONRequestBody = HoldPatch
+
 // CancelHoldJSONRequestBody defines body for CancelHold for application/json ContentType.
 type CancelHoldJSONRequestBody = CancelRequest
 
 // ConfirmHoldJSONRequestBody defines body for ConfirmHold for application/json ContentType.
 type ConfirmHoldJSONRequestBody = ConfirmRequest
 
+// ExtendHoldJSONRequestBody defines body for ExtendHold for application/json ContentType.
+type ExtendHoldJSONRequestBody = ExtendRequest
+
 // StartPaymentJSONRequestBody defines body for StartPayment for application/json ContentType.
 type StartPaymentJSONRequestBody = PaymentRequest
+
+// ReturnHoldJSONRequestBody defines body for ReturnHold for application/json ContentType.
+type ReturnHoldJSONRequestBody = HoldReturnRequest
+
+// PutTypePolicyJSONRequestBody defines body for PutTypePolicy for application/json ContentType.
+type PutTypePolicyJSONRequestBody = PolicyChoice
+
+// PutResourcePolicyJSONRequestBody defines body for PutResourcePolicy for application/json ContentType.
+type PutResourcePolicyJSONRequestBody = PolicyChoice
 
 // CancelReservationJSONRequestBody defines body for CancelReservation for application/json ContentType.
 type CancelReservationJSONRequestBody = ReservationCancelRequest
 
 // DeliverReservationJSONRequestBody defines body for DeliverReservation for application/json ContentType.
 type DeliverReservationJSONRequestBody = DeliveryRequest
+
+// PutSlotsJSONRequestBody defines body for PutSlots for application/json ContentType.
+type PutSlotsJSONRequestBody = SlotBatch
 
 // PatchSlotJSONRequestBody defines body for PatchSlot for application/json ContentType.
 type PatchSlotJSONRequestBody = SlotPatch
@@ -1450,18 +2001,39 @@ type ServerInterface interface {
 	// GetHold A hold
 	// (GET /v1/holds/{hold_id})
 	GetHold(w http.ResponseWriter, r *http.Request, holdID HoldID)
+	// EditHold Change what a hold promises
+	// (PATCH /v1/holds/{hold_id})
+	EditHold(w http.ResponseWriter, r *http.Request, holdID HoldID, params EditHoldParams)
 	// CancelHold Give a hold back
 	// (POST /v1/holds/{hold_id}/cancel)
 	CancelHold(w http.ResponseWriter, r *http.Request, holdID HoldID, params CancelHoldParams)
 	// ConfirmHold Sell what is held
 	// (POST /v1/holds/{hold_id}/confirm)
 	ConfirmHold(w http.ResponseWriter, r *http.Request, holdID HoldID, params ConfirmHoldParams)
+	// ExtendHold Get more time
+	// (POST /v1/holds/{hold_id}/extend)
+	ExtendHold(w http.ResponseWriter, r *http.Request, holdID HoldID, params ExtendHoldParams)
 	// StartPayment Start to pay a hold
 	// (POST /v1/holds/{hold_id}/payment)
 	StartPayment(w http.ResponseWriter, r *http.Request, holdID HoldID, params StartPaymentParams)
+	// ReturnHold Take back what was sold
+	// (POST /v1/holds/{hold_id}/return)
+	ReturnHold(w http.ResponseWriter, r *http.Request, holdID HoldID, params ReturnHoldParams)
 	// GetDocument This document
 	// (GET /v1/openapi.json)
 	GetDocument(w http.ResponseWriter, r *http.Request)
+	// GetTypePolicy What is said for all slots of a resource type
+	// (GET /v1/policies/{resource_type})
+	GetTypePolicy(w http.ResponseWriter, r *http.Request, resourceType ResourceType)
+	// PutTypePolicy Say how all slots of a resource type are promised
+	// (PUT /v1/policies/{resource_type})
+	PutTypePolicy(w http.ResponseWriter, r *http.Request, resourceType ResourceType)
+	// GetResourcePolicy What is said for all slots of a resource
+	// (GET /v1/policies/{resource_type}/{resource_id})
+	GetResourcePolicy(w http.ResponseWriter, r *http.Request, resourceType ResourceType, resourceID ResourceID)
+	// PutResourcePolicy Say how all slots of a resource are promised
+	// (PUT /v1/policies/{resource_type}/{resource_id})
+	PutResourcePolicy(w http.ResponseWriter, r *http.Request, resourceType ResourceType, resourceID ResourceID)
 	// ListReservations The reservations of one owner, the newest first
 	// (GET /v1/reservations)
 	ListReservations(w http.ResponseWriter, r *http.Request, params ListReservationsParams)
@@ -1477,6 +2049,9 @@ type ServerInterface interface {
 	// OpenPaymentSession The secret to go on paying with
 	// (POST /v1/reservations/{reservation_id}/payment-session)
 	OpenPaymentSession(w http.ResponseWriter, r *http.Request, reservationID ReservationID)
+	// PutSlots Define, redefine or change many slots
+	// (POST /v1/slots/batch)
+	PutSlots(w http.ResponseWriter, r *http.Request, params PutSlotsParams)
 	// GetSlot A slot with its exact numbers
 	// (GET /v1/slots/{slot_id})
 	GetSlot(w http.ResponseWriter, r *http.Request, slotID SlotID)
@@ -1580,6 +2155,45 @@ func (siw *ServerInterfaceWrapper) FindAvailability(w http.ResponseWriter, r *ht
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "party_size"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "party_size", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "attributes" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "attributes", r.URL.Query(), &params.Attributes, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "attributes"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "attributes", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "nights" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "nights", r.URL.Query(), &params.Nights, runtime.BindQueryParameterOptions{Type: "integer", Format: "int32"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "nights"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nights", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "adjacent" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "adjacent", r.URL.Query(), &params.Adjacent, runtime.BindQueryParameterOptions{Type: "integer", Format: "int32"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "adjacent"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "adjacent", Err: err})
 		}
 		return
 	}
@@ -1791,6 +2405,60 @@ func (siw *ServerInterfaceWrapper) GetHold(w http.ResponseWriter, r *http.Reques
 	handler.ServeHTTP(w, r)
 }
 
+// EditHold operation middleware
+func (siw *ServerInterfaceWrapper) EditHold(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "hold_id" -------------
+	var holdID HoldID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "hold_id", r.PathValue("hold_id"), &holdID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "hold_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params EditHoldParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.EditHold(w, r, holdID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // CancelHold operation middleware
 func (siw *ServerInterfaceWrapper) CancelHold(w http.ResponseWriter, r *http.Request) {
 
@@ -1899,6 +2567,60 @@ func (siw *ServerInterfaceWrapper) ConfirmHold(w http.ResponseWriter, r *http.Re
 	handler.ServeHTTP(w, r)
 }
 
+// ExtendHold operation middleware
+func (siw *ServerInterfaceWrapper) ExtendHold(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "hold_id" -------------
+	var holdID HoldID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "hold_id", r.PathValue("hold_id"), &holdID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "hold_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ExtendHoldParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ExtendHold(w, r, holdID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // StartPayment operation middleware
 func (siw *ServerInterfaceWrapper) StartPayment(w http.ResponseWriter, r *http.Request) {
 
@@ -1953,11 +2675,187 @@ func (siw *ServerInterfaceWrapper) StartPayment(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// ReturnHold operation middleware
+func (siw *ServerInterfaceWrapper) ReturnHold(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "hold_id" -------------
+	var holdID HoldID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "hold_id", r.PathValue("hold_id"), &holdID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "hold_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReturnHoldParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ReturnHold(w, r, holdID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // GetDocument operation middleware
 func (siw *ServerInterfaceWrapper) GetDocument(w http.ResponseWriter, r *http.Request) {
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetDocument(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetTypePolicy operation middleware
+func (siw *ServerInterfaceWrapper) GetTypePolicy(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "resource_type" -------------
+	var resourceType ResourceType
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource_type", r.PathValue("resource_type"), &resourceType, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resource_type", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetTypePolicy(w, r, resourceType)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PutTypePolicy operation middleware
+func (siw *ServerInterfaceWrapper) PutTypePolicy(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "resource_type" -------------
+	var resourceType ResourceType
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource_type", r.PathValue("resource_type"), &resourceType, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resource_type", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PutTypePolicy(w, r, resourceType)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetResourcePolicy operation middleware
+func (siw *ServerInterfaceWrapper) GetResourcePolicy(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "resource_type" -------------
+	var resourceType ResourceType
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource_type", r.PathValue("resource_type"), &resourceType, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resource_type", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "resource_id" -------------
+	var resourceID ResourceID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource_id", r.PathValue("resource_id"), &resourceID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resource_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetResourcePolicy(w, r, resourceType, resourceID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PutResourcePolicy operation middleware
+func (siw *ServerInterfaceWrapper) PutResourcePolicy(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "resource_type" -------------
+	var resourceType ResourceType
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource_type", r.PathValue("resource_type"), &resourceType, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resource_type", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "resource_id" -------------
+	var resourceID ResourceID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "resource_id", r.PathValue("resource_id"), &resourceID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resource_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PutResourcePolicy(w, r, resourceType, resourceID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -2199,6 +3097,51 @@ func (siw *ServerInterfaceWrapper) OpenPaymentSession(w http.ResponseWriter, r *
 	handler.ServeHTTP(w, r)
 }
 
+// PutSlots operation middleware
+func (siw *ServerInterfaceWrapper) PutSlots(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PutSlotsParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PutSlots(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // GetSlot operation middleware
 func (siw *ServerInterfaceWrapper) GetSlot(w http.ResponseWriter, r *http.Request) {
 
@@ -2428,12 +3371,20 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/health", wrapper.GetHealth)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/openapi.json", wrapper.GetDocument)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/availability", wrapper.FindAvailability)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/slots/batch", wrapper.PutSlots)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/slots/{slot_id}", wrapper.GetSlot)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v1/slots/{slot_id}", wrapper.PatchSlot)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/v1/slots/{slot_id}", wrapper.PutSlot)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/policies/{resource_type}", wrapper.GetTypePolicy)
+	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/v1/policies/{resource_type}", wrapper.PutTypePolicy)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/policies/{resource_type}/{resource_id}", wrapper.GetResourcePolicy)
+	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/v1/policies/{resource_type}/{resource_id}", wrapper.PutResourcePolicy)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/holds", wrapper.ListHolds)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/holds", wrapper.CreateHold)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/holds/{hold_id}", wrapper.GetHold)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v1/holds/{hold_id}", wrapper.EditHold)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/holds/{hold_id}/extend", wrapper.ExtendHold)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/holds/{hold_id}/return", wrapper.ReturnHold)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/holds/{hold_id}/confirm", wrapper.ConfirmHold)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/holds/{hold_id}/cancel", wrapper.CancelHold)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/holds/{hold_id}/payment", wrapper.StartPayment)

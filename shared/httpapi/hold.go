@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -37,6 +40,8 @@ func (a *API) CreateHold(_ http.ResponseWriter, r *http.Request, params CreateHo
 		x.fail(err)
 		return
 	}
+	// The signals are no part of the meaning. A device may well be known by another text when
+	// an honest client asks again, and one key makes at most one hold whatever they say.
 	request, err := x.request("owner", params.IdempotencyKey, meaning{Body: linesOf(quotes)})
 	if err != nil {
 		x.fail(err)
@@ -46,7 +51,8 @@ func (a *API) CreateHold(_ http.ResponseWriter, r *http.Request, params CreateHo
 		x.fail(err)
 		return
 	}
-	answer, err := a.commands.CreateHold(r.Context(), request, commands.HoldWish{Quotes: quotes}, renderHold(http.StatusCreated))
+	wish := commands.HoldWish{Quotes: quotes, Signals: signalsOf(body.Signals, system.Millisecond(a.clock))}
+	answer, err := a.commands.CreateHold(r.Context(), request, wish, renderHold(http.StatusCreated))
 	if err != nil {
 		a.refuseHold(r.Context(), x, quotes, err)
 		return
@@ -61,11 +67,7 @@ func quotesOf(body HoldRequest) ([]ledger.Quote, error) {
 	case body.Lines != nil && short:
 		return nil, invalid("body", "/lines", "send either lines, or slot_ids with quantity and quoted_price, not both")
 	case body.Lines != nil:
-		quotes := make([]ledger.Quote, len(body.Lines))
-		for i, line := range body.Lines {
-			quotes[i] = ledger.Quote{Slot: ledger.SlotID(line.SlotID), Quantity: ledger.Units(line.Quantity), UnitAmount: line.UnitAmount}
-		}
-		return quotes, nil
+		return quotesOfLines(body.Lines), nil
 	case body.SlotIds == nil || body.Quantity == nil || body.QuotedPrice == nil:
 		return nil, invalid("body", "", "send either lines, or slot_ids with quantity and quoted_price")
 	}
@@ -74,6 +76,14 @@ func quotesOf(body HoldRequest) ([]ledger.Quote, error) {
 		quotes[i] = ledger.Quote{Slot: ledger.SlotID(id), Quantity: ledger.Units(*body.Quantity), UnitAmount: *body.QuotedPrice}
 	}
 	return quotes, nil
+}
+
+func quotesOfLines(lines []HoldRequestLine) []ledger.Quote {
+	quotes := make([]ledger.Quote, len(lines))
+	for i, line := range lines {
+		quotes[i] = ledger.Quote{Slot: ledger.SlotID(line.SlotID), Quantity: ledger.Units(line.Quantity), UnitAmount: line.UnitAmount}
+	}
+	return quotes
 }
 
 // linesOf says normalized quotes in the words of the contract, which never change; the
@@ -86,11 +96,16 @@ func linesOf(quotes []ledger.Quote) []HoldRequestLine {
 	return lines
 }
 
-// ConfirmHold sells what the hold promises.
+// ConfirmHold sells what the hold promises, or the lines of it that the body names.
 func (a *API) ConfirmHold(_ http.ResponseWriter, r *http.Request, id HoldID, params ConfirmHoldParams) {
 	x := exchangeOf(r)
 	var body ConfirmRequest
 	if err := decode(x.body, &body); err != nil {
+		x.fail(err)
+		return
+	}
+	lines, err := soldLinesOf(body)
+	if err != nil {
 		x.fail(err)
 		return
 	}
@@ -103,12 +118,39 @@ func (a *API) ConfirmHold(_ http.ResponseWriter, r *http.Request, id HoldID, par
 	if body.PaymentReference != nil {
 		reference = ledger.PaymentReference(*body.PaymentReference)
 	}
-	answer, err := a.commands.ConfirmHold(r.Context(), request, ledger.HoldID(id), reference, nil, renderHold(http.StatusOK))
+	answer, err := a.commands.ConfirmHold(r.Context(), request, ledger.HoldID(id), reference, lines, renderHold(http.StatusOK))
 	if err != nil {
 		x.fail(err)
 		return
 	}
 	x.answerCommand(answer)
+}
+
+// soldLinesOf reads what is sold, and puts it in the order of the slots; nil for all of it.
+func soldLinesOf(body ConfirmRequest) ([]ledger.ReturnLine, error) {
+	if err := orderLines(body.Lines, func(l ConfirmLine) string { return l.SlotID }); err != nil {
+		return nil, err
+	}
+	var lines []ledger.ReturnLine
+	for _, line := range body.Lines {
+		lines = append(lines, ledger.ReturnLine{Slot: ledger.SlotID(line.SlotID), Quantity: ledger.Units(line.Quantity)})
+	}
+	return lines, nil
+}
+
+// orderLines puts lines in the order of their slots, so that two requests that mean the
+// same are the same. A slot that is named twice is refused: whether the quantities are to
+// be added up is not said.
+func orderLines[Line any](lines []Line, slotOf func(Line) string) error {
+	named := make(map[string]bool, len(lines))
+	for i, line := range lines {
+		if named[slotOf(line)] {
+			return invalid("body", fmt.Sprintf("/lines/%d/slot_id", i), "must be a slot that no earlier line names")
+		}
+		named[slotOf(line)] = true
+	}
+	slices.SortFunc(lines, func(x, y Line) int { return cmp.Compare(slotOf(x), slotOf(y)) })
+	return nil
 }
 
 // CancelHold gives the caller's hold back.
@@ -219,7 +261,8 @@ func holdAt(h ledger.Hold, now time.Time) Hold {
 	out := Hold{
 		HoldID: string(h.ID), Status: HoldStatus(h.StatusAt(now)),
 		CreatedAt: Time(h.CreatedAt), ExpiresAt: Time(h.ExpiresAt), ReleaseAt: Time(h.ReleaseAt),
-		EndedAt: timeOrNil(h.EndedAt), ServerTime: Time(now), GraceSeconds: seconds(h.GraceFor),
+		EndedAt: timeOrNil(h.EndedAt), ServerTime: Time(now),
+		HoldSeconds: seconds(h.HoldFor), GraceSeconds: seconds(h.GraceFor),
 		Lines: make([]HoldLine, len(h.Lines)),
 		Total: Money{Amount: total.AmountMinor, Currency: string(total.Currency)},
 
@@ -227,6 +270,9 @@ func holdAt(h ledger.Hold, now time.Time) Hold {
 		ReservationID:    textOrNil[string](h.Reservation), PaymentOpen: h.AttemptOpen != 0,
 		Reacquires: textOrNil[string](h.Reacquires),
 		Version:    int64(h.Version),
+	}
+	if h.StatusAt(now) == ledger.StatusHeld && h.Reservation == "" {
+		out.ExtendableUntil = timeOrNil(h.CreatedAt.Add(h.HoldForMax))
 	}
 	for i, line := range h.Lines {
 		out.Lines[i] = HoldLine{

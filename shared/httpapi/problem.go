@@ -21,6 +21,8 @@ const (
 	codeUnsupportedMediaType ledger.Code = "unsupported_media_type"
 	codeKeyMissing           ledger.Code = "idempotency_key_missing"
 	codeClockUnreliable      ledger.Code = "clock_unreliable"
+	codePolicyNotFound       ledger.Code = "policy_not_found"
+	codeRateLimited          ledger.Code = "rate_limited"
 )
 
 const (
@@ -33,6 +35,9 @@ const (
 	problemTextCharactersMax = 256
 	// retryAfterDefault is what a 503 asks a client to wait.
 	retryAfterDefault = time.Second
+	// saleRetryAfterMax is how soon a sale must begin for a refused buyer to be told to ask
+	// again then. Whoever waits longer is better served by opens_at.
+	saleRetryAfterMax = time.Hour
 	// internalDetail is all that a caller learns of a fault of ours.
 	internalDetail = "something went wrong on our side; tell us the request_id"
 )
@@ -54,6 +59,7 @@ var answerForms = map[ledger.Code]answerForm{
 	ledger.CodeSlotNotFound:         {http.StatusNotFound, "There is no such slot"},
 	ledger.CodeHoldNotFound:         {http.StatusNotFound, "There is no such hold"},
 	ledger.CodeReservationNotFound:  {http.StatusNotFound, "There is no such reservation"},
+	codePolicyNotFound:              {http.StatusNotFound, "Nothing is said here"},
 	ledger.CodeSlotClosed:           {http.StatusConflict, "The slot is closed"},
 	ledger.CodeSlotFixed:            {http.StatusConflict, "This part of a slot is fixed"},
 	ledger.CodeCapacityInUse:        {http.StatusConflict, "The capacity is in use"},
@@ -61,6 +67,11 @@ var answerForms = map[ledger.Code]answerForm{
 	ledger.CodeInsufficientStock:    {http.StatusConflict, "Not enough is left"},
 	ledger.CodePriceChanged:         {http.StatusConflict, "The price has changed"},
 	ledger.CodeQuantityOverLimit:    {http.StatusConflict, "Too many for one hold"},
+	ledger.CodeSaleNotOpen:          {http.StatusConflict, "The sale is not open yet"},
+	ledger.CodeSaleOver:             {http.StatusConflict, "The sale is over"},
+	ledger.CodeHoldAtMaximum:        {http.StatusConflict, "The hold has its longest life"},
+	ledger.CodeSlotOversold:         {http.StatusConflict, "The slot is oversold"},
+	ledger.CodeHasReservation:       {http.StatusConflict, "It is done through the reservation"},
 	ledger.CodeReferenceUsed:        {http.StatusConflict, "The payment has confirmed another hold"},
 	ledger.CodePaymentInProgress:    {http.StatusConflict, "A payment is under way"},
 	ledger.CodeReservationNotActive: {http.StatusConflict, "The reservation has no payment to go on with"},
@@ -73,6 +84,9 @@ var answerForms = map[ledger.Code]answerForm{
 	codeBodyTooLarge:                {http.StatusRequestEntityTooLarge, "The body is too large"},
 	codeUnsupportedMediaType:        {http.StatusUnsupportedMediaType, "The body must be JSON"},
 	ledger.CodeKeyReused:            {http.StatusUnprocessableEntity, "The Idempotency-Key was used before"},
+	ledger.CodeLimitReached:         {http.StatusTooManyRequests, "The limit of one customer is reached"},
+	ledger.CodeCoolingDown:          {http.StatusTooManyRequests, "Too many holds expired"},
+	codeRateLimited:                 {http.StatusTooManyRequests, "Too many requests"},
 	ledger.CodeInternal:             {http.StatusInternalServerError, "A fault of ours"},
 	ledger.CodeBusy:                 {http.StatusServiceUnavailable, "Too busy"},
 	ledger.CodeUnavailable:          {http.StatusServiceUnavailable, "Not available now"},
@@ -120,7 +134,8 @@ func problemOf(err error, id ledger.RequestID) Problem {
 	case errors.As(err, &e):
 		if _, known := answerForms[e.Code]; known && e.Code != ledger.CodeInternal {
 			code, detail = e.Code, e.Message
-			p.Slots, p.Prices = slotsOf(e), pricesOf(e)
+			p.Slots, p.Prices, p.Limits = slotsOf(e), pricesOf(e), limitsOf(e)
+			p.OpensAt = timeOrNil(e.OpensAt)
 		}
 	}
 	// Whatever the reason, a foreign one and an unknown one have one text (P11).
@@ -142,6 +157,9 @@ func retryAfter(p Problem, err error) string {
 	wait := time.Duration(0)
 	if e := (*ledger.Error)(nil); errors.As(err, &e) {
 		wait = e.RetryAfter
+		if e.Code == ledger.CodeSaleNotOpen && wait > saleRetryAfterMax {
+			wait = 0
+		}
 	}
 	if wait <= 0 && p.Status == http.StatusServiceUnavailable {
 		wait = retryAfterDefault
@@ -182,6 +200,30 @@ func pricesOf(e *ledger.Error) []ProblemPrice {
 		out = append(out, ProblemPrice{SlotID: string(p.Slot), UnitAmount: p.Price.AmountMinor, Currency: string(p.Price.Currency)})
 	}
 	return out
+}
+
+// limitsOf says in the words of the contract which limits are reached.
+func limitsOf(e *ledger.Error) []ProblemLimit {
+	var out []ProblemLimit
+	for _, l := range e.Limits {
+		limit := ProblemLimit{Limit: ProblemLimitLimitHolds, Max: int64(l.Max)}
+		if slot, ofSlot := l.Key.Slot(); ofSlot {
+			limit.Limit, limit.SlotID = ProblemLimitLimitSlot, textOrNil[string](slot)
+		}
+		if t, id, ofResource := resourceOf(l.Key); ofResource {
+			limit.Limit, limit.ResourceType, limit.ResourceID = ProblemLimitLimitResource, &t, &id
+		}
+		out = append(out, limit)
+	}
+	return out
+}
+
+// resourceOf is the resource that a count is of, and whether it is of one. The key has the
+// form that ledger.ResourceQuota gives it; no name has a slash.
+func resourceOf(key ledger.QuotaKey) (resourceType, resourceID string, ofOne bool) {
+	rest, ofOne := strings.CutPrefix(string(key), "resource/")
+	resourceType, resourceID, _ = strings.Cut(rest, "/")
+	return resourceType, resourceID, ofOne
 }
 
 // jsonPointer writes a path as RFC 6901 does.

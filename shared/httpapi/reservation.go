@@ -1,11 +1,9 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -138,18 +136,11 @@ func (a *API) CancelReservation(_ http.ResponseWriter, r *http.Request, id Reser
 	x.answerCommand(answer)
 }
 
-// returnLinesOf reads what is given back, and puts it in the order of the slots, so that
-// two requests that mean the same are the same. A slot that is named twice is refused:
-// whether the quantities are to be added up is not said.
+// returnLinesOf reads what is given back, and puts it in the order of the slots.
 func returnLinesOf(body ReservationCancelRequest) ([]ledger.ReturnLine, error) {
-	named := make(map[string]bool, len(body.Lines))
-	for i, line := range body.Lines {
-		if named[line.SlotID] {
-			return nil, invalid("body", fmt.Sprintf("/lines/%d/slot_id", i), "must be a slot that no earlier line names")
-		}
-		named[line.SlotID] = true
+	if err := orderLines(body.Lines, func(l ReturnLine) string { return l.SlotID }); err != nil {
+		return nil, err
 	}
-	slices.SortFunc(body.Lines, func(x, y ReturnLine) int { return cmp.Compare(x.SlotID, y.SlotID) })
 	var lines []ledger.ReturnLine
 	for _, line := range body.Lines {
 		lines = append(lines, ledger.ReturnLine{Slot: ledger.SlotID(line.SlotID), Quantity: ledger.Units(line.Quantity)})

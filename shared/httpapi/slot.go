@@ -22,9 +22,14 @@ func (a *API) PutSlot(_ http.ResponseWriter, r *http.Request, id SlotID) {
 		x.fail(err)
 		return
 	}
+	definition, err := definitionOf(body)
+	if err != nil {
+		x.fail(err)
+		return
+	}
 	// A PUT is repeatable by nature, so it has no key and no fingerprint.
 	request := commands.Request{Actor: x.actor("catalog"), RequestID: x.caller.RequestID, Owner: x.caller.Principal.Subject}
-	answer, err := a.commands.PutSlot(r.Context(), request, ledger.SlotID(id), definitionOf(body), renderSlot)
+	answer, err := a.commands.PutSlot(r.Context(), request, ledger.SlotID(id), definition, renderSlot)
 	if err != nil {
 		x.fail(err)
 		return
@@ -46,12 +51,17 @@ func (a *API) PatchSlot(_ http.ResponseWriter, r *http.Request, id SlotID, param
 			return
 		}
 	}
+	patch, err := patchOf(body)
+	if err != nil {
+		x.fail(err)
+		return
+	}
 	request, err := x.request("catalog", params.IdempotencyKey, meaning{ID: id, Body: body})
 	if err != nil {
 		x.fail(err)
 		return
 	}
-	answer, err := a.commands.PatchSlot(r.Context(), request, ledger.SlotID(id), patchOf(body), renderSlot)
+	answer, err := a.commands.PatchSlot(r.Context(), request, ledger.SlotID(id), patch, renderSlot)
 	if err != nil {
 		x.fail(err)
 		return
@@ -81,11 +91,21 @@ func (a *API) GetSlot(_ http.ResponseWriter, r *http.Request, id SlotID) {
 	for _, s := range stock {
 		counters = counters.Plus(s.Counters)
 	}
-	x.answerJSON(http.StatusOK, slotOf(slots[0], counters))
+	whole, err := a.commands.Resolved(r.Context(), slots)
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	x.answerJSON(http.StatusOK, slotOf(slots[0], whole[0].Policy, counters))
 }
 
-func definitionOf(body SlotDefinition) ledger.SlotDefinition {
-	layer := policyPatchOf(body.Policy).Apply(ledger.InheritAll())
+// definitionOf reads a definition. What it does not say of the policy is inherited.
+func definitionOf(body SlotDefinition) (ledger.SlotDefinition, error) {
+	policy, err := policyPatchOf("/policy", body.Policy)
+	if err != nil {
+		return ledger.SlotDefinition{}, err
+	}
+	layer := policy.Apply(ledger.InheritAll())
 	shards := 1
 	if body.Shards != nil {
 		shards = int(*body.Shards)
@@ -100,15 +120,20 @@ func definitionOf(body SlotDefinition) ledger.SlotDefinition {
 			Shards: shards,
 		},
 		Policy: layer.Policy, Inherits: layer.Inherits, Capacity: ledger.Units(body.Capacity),
-	}
+	}, nil
 }
 
-func patchOf(body SlotPatch) ledger.SlotPatch {
+// patchOf reads a patch, and puts its policy into its normal form.
+func patchOf(body SlotPatch) (ledger.SlotPatch, error) {
+	policy, err := policyPatchOf("/policy", body.Policy)
+	if err != nil {
+		return ledger.SlotPatch{}, err
+	}
 	patch := ledger.SlotPatch{
 		Attributes: attributesOf(body.Attributes),
 		UnitAmount: body.UnitAmount,
 		Open:       body.Open,
-		Policy:     policyPatchOf(body.Policy),
+		Policy:     policy,
 		Currency:   converted[ledger.Currency](body.Currency),
 		Capacity:   units(body.Capacity), CapacityDelta: units(body.CapacityDelta),
 	}
@@ -120,22 +145,7 @@ func patchOf(body SlotPatch) ledger.SlotPatch {
 		endsAt := time.Time(*body.EndsAt)
 		patch.EndsAt = &endsAt
 	}
-	return patch
-}
-
-func policyPatchOf(body *PolicyChoice) ledger.PolicyPatch {
-	if body == nil {
-		return ledger.PolicyPatch{}
-	}
-	return ledger.PolicyPatch{
-		HoldFor: duration(body.HoldSeconds), GraceFor: duration(body.GraceSeconds),
-		HoldForMax: duration(body.HoldMaxSeconds), QuantityPerHoldMax: units(body.QuantityMaxPerHold),
-		OnDecline:   converted[ledger.OnDecline](body.OnDecline),
-		LatePayment: converted[ledger.LatePayment](body.LatePayment), LateByProvider: body.LatePaymentByProvider,
-		UnknownFor: duration(body.UnknownMaxSeconds), Delivery: converted[ledger.DeliveryKind](body.Delivery),
-		CancelFor: duration(body.CancelUntilSeconds), NoRestock: negated(body.Restock),
-		GrantTo: body.GrantToSlotID,
-	}
+	return patch, nil
 }
 
 // attributesOf is nil for attributes that are not named, and empty for none.
@@ -181,37 +191,31 @@ func duration(seconds *int64) *time.Duration {
 
 // renderSlot makes the answer that a command gives and keeps.
 func renderSlot(slot ledger.Slot, whole ledger.Policy, counters ledger.Counters, created bool) (ledger.Response, error) {
-	slot.Policy = whole
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
 	}
-	body, err := json.Marshal(slotOf(slot, counters), json.Deterministic(true))
+	body, err := json.Marshal(slotOf(slot, whole, counters), json.Deterministic(true))
 	return ledger.Response{Status: status, Body: body}, err
 }
 
-func slotOf(s ledger.Slot, c ledger.Counters) Slot {
-	return Slot{
+// slotOf is the slot as it is stored, with the whole policy that it has.
+func slotOf(s ledger.Slot, whole ledger.Policy, c ledger.Counters) Slot {
+	out := Slot{
 		SlotID: string(s.ID), ResourceType: string(s.ResourceType), ResourceID: string(s.ResourceID),
 		StartsAt: timeOrNil(s.StartsAt), EndsAt: timeOrNil(s.EndsAt), Attributes: attributesOrNil(s.Attributes),
 		Capacity: int64(c.Capacity), Available: int64(c.Available), Held: int64(c.Held), Confirmed: int64(c.Confirmed),
 		UnitAmount: s.Terms.Price.AmountMinor, Currency: string(s.Terms.Price.Currency), Open: s.Terms.Open,
-		Policy:       policyOf(s.Policy),
+		Policy: policyOf(whole), PolicyInherits: partNames(s.Inherits),
 		Shards:       int32(s.Terms.Shards),
 		PriceVersion: int64(s.PriceVersion), Version: int64(s.Version),
 		CreatedAt: Time(s.CreatedAt), UpdatedAt: Time(s.UpdatedAt),
 	}
-}
-
-func policyOf(p ledger.Policy) Policy {
-	return Policy{
-		HoldSeconds: seconds(p.HoldFor), GraceSeconds: seconds(p.GraceFor),
-		HoldMaxSeconds: seconds(p.HoldForMax), QuantityMaxPerHold: int64(p.QuantityPerHoldMax),
-		OnDecline: OnDecline(p.Payment.OnDecline), LatePayment: LatePayment(p.Payment.LatePayment),
-		LatePaymentByProvider: p.Payment.LateByProvider, UnknownMaxSeconds: seconds(p.Payment.UnknownFor),
-		Delivery: Delivery(p.Payment.Delivery), CancelUntilSeconds: seconds(p.CancelFor),
-		Restock: !p.NoRestock, GrantToSlotID: textOrNil[string](p.GrantTo),
+	if s.Oversold > 0 {
+		missing := int64(s.Oversold)
+		out.Oversold = &missing
 	}
+	return out
 }
 
 func attributesOrNil(attributes map[string]string) *Attributes {

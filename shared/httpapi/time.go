@@ -28,12 +28,21 @@ func (t *Time) UnmarshalText(text []byte) error {
 	if err != nil {
 		return errors.New("must be an RFC 3339 time")
 	}
-	parsed = parsed.UTC().Truncate(time.Millisecond)
-	if parsed.Year() < yearMin || parsed.Year() > yearMax || parsed.UnixMilli() == 0 {
-		return errors.New("must lie in the years 1970 to 9999, after their first millisecond")
+	if parsed, err = kept(parsed); err != nil {
+		return err
 	}
 	*t = Time(parsed)
 	return nil
+}
+
+// kept is t as it is stored, in UTC and whole milliseconds, or an error for a time that
+// can't be.
+func kept(t time.Time) (time.Time, error) {
+	t = t.UTC().Truncate(time.Millisecond)
+	if t.Year() < yearMin || t.Year() > yearMax || t.UnixMilli() == 0 {
+		return time.Time{}, errors.New("must lie in the years 1970 to 9999, after their first millisecond")
+	}
+	return t, nil
 }
 
 // timeOrNil is nil for the zero time, which stands for "no time".

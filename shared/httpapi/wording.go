@@ -16,16 +16,21 @@ const (
 	unknownMemberDetail = "there is no such member"
 	noBodyDetail        = "this request takes no body"
 	otherFormDetail     = "this value is not of the described form"
+	saleTimeDetail      = "must be an RFC 3339 time, or a local time such as 2026-12-01T10:00 with a sale_time_zone, or empty"
+	zoneDetail          = "must be the IANA name of a time zone, such as Asia/Seoul, or empty"
 )
 
 // patternWords says each pattern of the document in words.
 var patternWords = map[string]string{
-	`^[A-Za-z0-9._:-]{1,128}$`:   "must be 1 to 128 ASCII letters, digits, or any of . _ : -",
-	`^[A-Za-z0-9_-]{1,64}$`:      "must be 1 to 64 ASCII letters, digits, or any of _ -",
-	`^[!-+\--~]{1,255}$`:         "must be 1 to 255 printable ASCII characters without space or comma",
-	`^[!-~]{1,128}$`:             "must be 1 to 128 printable ASCII characters without space",
-	`^[!-~]+$`:                   "must be a next_cursor of an earlier answer, as it was given",
-	`^[A-Z]{3}$`:                 currencyDetail,
+	`^[A-Za-z0-9._:-]{1,128}$`: "must be 1 to 128 ASCII letters, digits, or any of . _ : -",
+	`^[A-Za-z0-9_-]{1,64}$`:    "must be 1 to 64 ASCII letters, digits, or any of _ -",
+	`^[!-+\--~]{1,255}$`:       "must be 1 to 255 printable ASCII characters without space or comma",
+	`^[!-~]{1,128}$`:           "must be 1 to 128 printable ASCII characters without space",
+	`^[!-~]+$`:                 "must be a next_cursor of an earlier answer, as it was given",
+	`^[A-Z]{3}$`:               currencyDetail,
+	`^[ -~]{1,256}$`:           "must be 1 to 256 printable ASCII characters",
+	`^[A-Za-z0-9_+/-]{0,64}$`:  zoneDetail,
+	`^([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?$`: saleTimeDetail,
 	`^[A-Za-z0-9._:{}-]{0,128}$`: "must be at most 128 ASCII letters, digits, or any of . _ : -, with or without the placeholder of the owner",
 }
 

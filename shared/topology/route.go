@@ -35,6 +35,7 @@ func Routes() []Route {
 	const (
 		readPerSecond, readBurst   = 1000, 500
 		writePerSecond, writeBurst = 500, 250
+		batchPerSecond, batchBurst = 50, 25
 	)
 	read := func(method, path string, scopes ...Scope) Route {
 		return Route{method, path, scopes, readPerSecond, readBurst, FunctionAPI}
@@ -46,13 +47,22 @@ func Routes() []Route {
 		read("GET", "/v1/health"),
 		read("GET", "/v1/openapi.json"),
 		read("GET", "/v1/availability"),
+		// Each of these requests may write a hundred slots.
+		{"POST", "/v1/slots/batch", []Scope{ScopeCatalog}, batchPerSecond, batchBurst, FunctionAPI},
 		write("PUT", "/v1/slots/{slot_id}", ScopeCatalog),
 		write("PATCH", "/v1/slots/{slot_id}", ScopeCatalog),
 		read("GET", "/v1/slots/{slot_id}", ScopeCatalog, ScopeOperate),
+		write("PUT", "/v1/policies/{resource_type}", ScopeCatalog),
+		read("GET", "/v1/policies/{resource_type}", ScopeCatalog, ScopeOperate),
+		write("PUT", "/v1/policies/{resource_type}/{resource_id}", ScopeCatalog),
+		read("GET", "/v1/policies/{resource_type}/{resource_id}", ScopeCatalog, ScopeOperate),
 		write("POST", "/v1/holds", ScopeHolds),
 		read("GET", "/v1/holds", ScopeHolds, ScopeOperate),
 		read("GET", "/v1/holds/{hold_id}", ScopeHolds, ScopeConfirm, ScopeOperate),
+		write("PATCH", "/v1/holds/{hold_id}", ScopeHolds),
+		write("POST", "/v1/holds/{hold_id}/extend", ScopeHolds),
 		write("POST", "/v1/holds/{hold_id}/confirm", ScopeConfirm),
+		write("POST", "/v1/holds/{hold_id}/return", ScopeConfirm),
 		write("POST", "/v1/holds/{hold_id}/cancel", ScopeHolds),
 		write("POST", "/v1/holds/{hold_id}/payment", ScopeHolds),
 		read("GET", "/v1/reservations", ScopeHolds, ScopeOperate),
