@@ -18,14 +18,17 @@ func PickShard(hold HoldID, slot SlotID, shards int) Shard {
 }
 
 // Allocate divides quantity over shards that were read as given. One shard that fits
-// wins, the first one at or after the hold's own pick; splitting is the last resort,
-// the fullest shards first, so that few items are written. It reports false when the
-// shards together have too little: that is a proof only if they were read at one moment.
+// wins, the first one at or after the hold's own pick, and a retired one only if no other
+// does; splitting is the last resort, the fullest shards first, so that few items are
+// written. It reports false when the shards together have too little: that is a proof only
+// if they were read at one moment.
 func Allocate(stock []Stock, quantity Units, first Shard) ([]Allocation, bool) {
-	for i := range stock {
-		s := stock[(i+int(first))%len(stock)]
-		if s.Counters.Available >= quantity {
-			return []Allocation{{s.Shard, quantity}}, true
+	for _, retired := range []bool{false, true} {
+		for i := range stock {
+			s := stock[(i+int(first))%len(stock)]
+			if s.retired() == retired && s.Counters.Available >= quantity {
+				return []Allocation{{s.Shard, quantity}}, true
+			}
 		}
 	}
 	fullest := slices.Clone(stock)

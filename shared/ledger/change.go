@@ -156,8 +156,8 @@ func (c Change) Empty() bool { return c.Actions() == 0 }
 
 // Actions is how many items c writes.
 func (c Change) Actions() int {
-	n := len(c.Holds) + len(c.Reservations) + len(c.Slots) + len(c.Policies) + len(c.NewStock) + len(c.Stock) + len(c.Quotas) + len(c.Signals) + len(c.Events) +
-		len(c.Uniqueness) + len(c.Archives) + len(c.AtRest)
+	n := len(c.Holds) + len(c.Reservations) + len(c.Slots) + len(c.Policies) + len(c.NewStock) + len(c.Stock) +
+		len(c.Quotas) + len(c.Signals) + len(c.Events) + len(c.Uniqueness) + len(c.Archives) + len(c.AtRest)
 	if c.Idempotency != nil {
 		n++
 	}
@@ -168,28 +168,44 @@ func (c Change) Actions() int {
 }
 
 // Together is one Change of both a and b, which are of the same moment and write to
-// different holds, reservations and slots. What both do to one stock item or to one
-// owner's quota becomes one write.
+// different holds, reservations, slots and policies. What both do to one stock item or to
+// one owner's quota becomes one write. At most one of them may have an idempotency record, a
+// lease, or the terms of a sale on an item that both write.
 func Together(a, b Change) Change {
-	a.Slots = append(slices.Clone(a.Slots), b.Slots...)
-	a.NewStock = append(slices.Clone(a.NewStock), b.NewStock...)
+	a.Holds = slices.Concat(a.Holds, b.Holds)
+	a.Reservations = slices.Concat(a.Reservations, b.Reservations)
+	a.Slots = slices.Concat(a.Slots, b.Slots)
+	a.Policies = slices.Concat(a.Policies, b.Policies)
+	a.NewStock = slices.Concat(a.NewStock, b.NewStock)
+	a.Stock = togetherStock(a.Stock, b.Stock)
 	a.Quotas = togetherQuotas(a.Quotas, b.Quotas)
-	a.Holds = append(slices.Clone(a.Holds), b.Holds...)
-	a.Reservations = append(slices.Clone(a.Reservations), b.Reservations...)
-	a.Events = append(slices.Clone(a.Events), b.Events...)
-	a.Uniqueness = append(slices.Clone(a.Uniqueness), b.Uniqueness...)
-	a.Stock = slices.Clone(a.Stock)
-	for _, w := range b.Stock {
-		i := slices.IndexFunc(a.Stock, func(o StockWrite) bool { return o.Slot == w.Slot && o.Shard == w.Shard })
+	a.Signals = slices.Concat(a.Signals, b.Signals)
+	a.Events = slices.Concat(a.Events, b.Events)
+	a.Uniqueness = slices.Concat(a.Uniqueness, b.Uniqueness)
+	a.Archives = slices.Concat(a.Archives, b.Archives)
+	a.AtRest = slices.Concat(a.AtRest, b.AtRest)
+	a.Idempotency = cmp.Or(a.Idempotency, b.Idempotency)
+	a.Lease = cmp.Or(a.Lease, b.Lease)
+	return a
+}
+
+// togetherStock is what both a and b do, with one write for each stock item.
+func togetherStock(a, b []StockWrite) []StockWrite {
+	out := slices.Clone(a)
+	for _, w := range b {
+		i := slices.IndexFunc(out, func(o StockWrite) bool { return o.Slot == w.Slot && o.Shard == w.Shard })
 		if i < 0 {
-			a.Stock = append(a.Stock, w)
+			out = append(out, w)
 			continue
 		}
-		a.Stock[i].Delta = a.Stock[i].Delta.Plus(w.Delta)
-		a.Stock[i].Open = a.Stock[i].Open || w.Open
+		out[i].Delta = out[i].Delta.Plus(w.Delta)
+		out[i].Archived = out[i].Archived.Plus(w.Archived)
+		out[i].Open = out[i].Open || w.Open
+		out[i].Sale = cmp.Or(out[i].Sale, w.Sale)
+		out[i].SetTerms = cmp.Or(out[i].SetTerms, w.SetTerms)
 	}
-	sortStockWrites(a.Stock)
-	return a
+	sortStockWrites(out)
+	return out
 }
 
 // stockWrites sums movements into one write per stock item, in a fixed order so that
@@ -233,8 +249,9 @@ func sortStockWrites(writes []StockWrite) {
 
 // Validate returns an error if c could not be right whatever the store holds: too many
 // actions, one item twice, counters that do not follow from the events' movements, a
-// line that is not the sum of its shards, a hold, reservation or slot without its event,
-// a move that a reservation does not have. A store calls it before it writes; an error is
+// line that is not the sum of its shards, a hold without lines, a hold, reservation, slot or
+// policy without its event, a move that a reservation does not have, a count that changes by
+// nothing or that no limit could allow. A store calls it before it writes; an error is
 // a fault of the code that built c.
 func (c Change) Validate() error {
 	if c.Empty() {
@@ -295,7 +312,7 @@ func (c Change) validateUnique() error {
 		failures = append(failures, claim("quota", string(w.Owner)), w.validate())
 	}
 	for _, w := range c.Signals {
-		failures = append(failures, claim("signal", string(w.Signal.Kind)+"/"+w.Signal.Hash))
+		failures = append(failures, claim("signal", string(w.Signal.Kind)+"/"+w.Signal.Hash), w.validate())
 	}
 	for _, s := range c.NewStock {
 		failures = append(failures, claim("stock", string(s.Slot)+"/"+s.Shard.String()))

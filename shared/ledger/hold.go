@@ -43,12 +43,13 @@ type Hold struct {
 	ExpiresAt time.Time
 	// ReleaseAt is when the hold is over: at ReleaseAt or later no confirm succeeds.
 	ReleaseAt time.Time
-	// HoldFor is how long from its moment on an extension promises it, and HoldForMax its
-	// longest life from its creation; both are fixed at creation.
+	// HoldFor is how long from its moment on an extension promises it, and HoldForMax how
+	// long after its creation extensions end. Both are fixed at creation, like GraceFor and
+	// Terms; slots that an edit adds may make them stricter, and nothing makes them kinder.
 	HoldFor, HoldForMax time.Duration
-	// GraceFor is how much a started payment moves ReleaseAt, fixed at creation.
+	// GraceFor is how much a started payment moves ReleaseAt.
 	GraceFor time.Duration
-	// Terms say what a payment does to the hold, fixed at creation.
+	// Terms say what a payment does to the hold.
 	Terms PaymentTerms
 	// Reservation is the payment that was started for the hold; "" before.
 	Reservation ReservationID
@@ -65,7 +66,7 @@ type Hold struct {
 	CountsIn []QuotaKey
 	// CountsExpiry says that the hold is counted if it expires.
 	CountsExpiry bool
-	// Scarce says that one of its slots is hard to get.
+	// Scarce says that one of its slots is hard to get, or was before an edit.
 	Scarce bool
 	// EndedAt is when the hold left HELD; zero before.
 	EndedAt time.Time
@@ -130,7 +131,8 @@ type HoldPlan struct {
 // grace and its longest life.
 //
 // Errors: CodeSlotNotFound, CodeQuantityOverLimit, CodeSaleNotOpen, CodeSaleOver,
-// CodeInvalid, CodeBusy.
+// CodeLimitReached for more than a limit allows whatever the owner has, CodeInvalid,
+// CodeBusy.
 func NewHold(plan HoldPlan, origin Origin, now time.Time) (Change, error) {
 	hold := Hold{ID: plan.ID, Owner: plan.Owner, Status: StatusHeld, CreatedAt: now, Version: 1}
 	offer, err := offerOf(plan.Quotes, plan.Slots, now)
@@ -158,18 +160,22 @@ func NewHold(plan HoldPlan, origin Origin, now time.Time) (Change, error) {
 		At:      now,
 		Holds:   []HoldWrite{{Next: hold}},
 		Stock:   stockWrites(movements, offer.sale),
-		Quotas:  quotaWrites(Hold{}, hold, offer.limits.max),
+		Quotas:  quotaWrites(Hold{}, hold, offer.limits.most),
 		Signals: offer.limits.signalWrites(plan.Signals, now),
 		Events:  []Event{holdEvent(EventHoldCreated, hold, origin, movements, now)},
 	}
 	offer.limits.coolDown(&change, plan.Owner, plan.CooledDown)
-	return change, withinLimits(change.Quotas)
+	if err := withinLimits(change.Quotas); err != nil {
+		return Change{}, err
+	}
+	return change, nil
 }
 
 // Cancel gives back what h promises, on the owner's wish. A hold that has ended is
-// refused with CodeHoldNotActive, and with CodeHoldArchived once it lies in the archive; one that is over but not yet swept may still be
-// cancelled, which ends it just as well. While a payment attempt is open it is refused
-// with CodePaymentInProgress: money could arrive for units that are somebody else's.
+// refused with CodeHoldNotActive, and with CodeHoldArchived once it lies in the archive; one
+// that is over but not yet swept may still be cancelled, which ends it just as well. While a
+// payment attempt is open it is refused with CodePaymentInProgress: money could arrive for
+// units that are somebody else's.
 func Cancel(h Hold, origin Origin, now time.Time) (Change, error) {
 	switch {
 	case h.Status != StatusHeld:
@@ -258,10 +264,13 @@ func (h Hold) grantedSlots() int {
 	return len(granted)
 }
 
-// checkLines returns an error unless each line's quantity is what its shards give, and no
+// checkLines returns an error unless there are lines, each line's quantity is what its shards give, and no
 // more was returned than was taken: the line is what the owner is told, the shards are
 // what the stock loses.
 func (h Hold) checkLines() error {
+	if len(h.Lines) == 0 {
+		return fmt.Errorf("hold %s promises nothing", h.ID)
+	}
 	for _, line := range h.Lines {
 		if taken := sum(line.Shards); taken != line.Quantity {
 			return fmt.Errorf("hold %s promises %d units of slot %s but takes %d", h.ID, line.Quantity, line.Slot, taken)

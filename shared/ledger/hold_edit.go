@@ -66,10 +66,13 @@ func EditHold(h Hold, edit HoldEdit, origin Origin, now time.Time) (Change, erro
 	change := Change{
 		At: now, Stock: stockWrites(relined.movements, relined.offer.sale),
 		Holds:  []HoldWrite{{Next: next, Replaces: h.Version, When: BeforeExpiry, NoOpenAttempt: true, Of: noReservation()}},
-		Quotas: quotaWrites(h, next, relined.offer.limits.max),
+		Quotas: quotaWrites(h, next, relined.offer.limits.most),
 		Events: []Event{holdEvent(EventHoldChanged, next, origin, relined.movements, now)},
 	}
-	return change, withinLimits(change.Quotas)
+	if err := withinLimits(change.Quotas); err != nil {
+		return Change{}, err
+	}
+	return change, nil
 }
 
 // relining is what new lines of a hold come to.
@@ -112,7 +115,9 @@ func reline(next *Hold, h Hold, edit HoldEdit, now time.Time) (relining, error) 
 			r.movements = append(r.movements, old.movements(BucketHeld, BucketAvailable)...)
 		}
 	}
-	r.changed = len(r.movements) > 0
+	// Growth without an allocation moves nothing, but it is no edit of nothing: Validate
+	// finds the line that takes less than it promises.
+	r.changed = len(grown) > 0 || len(r.movements) > 0
 	if err := next.fits(r.movements); err != nil {
 		return relining{}, err
 	}
@@ -131,7 +136,9 @@ func (r *relining) editLine(old Line, q Quote, owner OwnerID, more []Allocation)
 }
 
 // tighten lets the slots that came make the hold shorter and stricter. What goes makes it
-// no longer: nobody gets time by exchanging slots.
+// no longer: nobody gets time by exchanging slots. The hold ends at the latest when a new
+// hold of the slots that came would, so that none of them is held longer than its policy
+// says.
 func (r *relining) tighten(next *Hold, now time.Time) {
 	if len(r.offer.policies) == 0 {
 		return
@@ -146,7 +153,8 @@ func (r *relining) tighten(next *Hold, now time.Time) {
 	r.offer.count(next)
 }
 
-// extend moves the end of the hold to holdFor from now, as far as its longest life goes.
+// extend moves the end of the hold to holdFor from now, as far as its longest life goes. A
+// hold that ends later than that already stays as it is.
 func extend(next *Hold, holdFor time.Duration, now time.Time) error {
 	if holdFor < time.Second || holdFor > next.HoldFor {
 		return errorf(CodeInvalid, "hold_seconds must be 1 to %d, which is how long this hold is promised at a time", int(next.HoldFor.Seconds()))

@@ -2,19 +2,25 @@ package ledger
 
 import "time"
 
-// limits are what the policies of a hold's slots allow its owner, and how a hold of them
-// is counted. Of two limits of one count the smaller one holds.
+// limits are what the policies of a hold's slots allow its owner. Of two limits of one count
+// the smaller one holds.
+//
+// They are charged on the hold: it writes down what it is counted as, and its own
+// transaction counts it. A counter beside the transaction could be passed by two holds at
+// once, and one that is taken back by the limits of the day would keep, or lose, units
+// whenever a limit is set or taken away while a hold lives.
 type limits struct {
-	max map[QuotaKey]Units
+	most map[QuotaKey]Units // of each count; none where there is no limit
 	// expiries and cooldown are the strictest of the policies that have them.
 	expiries Units
 	cooldown time.Duration
-	signal   Units
+	// holdsPerSignal bounds the holds of one signal in one window.
+	holdsPerSignal Units
 }
 
 // limitsOf reads the limits of slots, which must be resolved.
 func limitsOf(slots []Slot) limits {
-	l := limits{max: make(map[QuotaKey]Units)}
+	l := limits{most: make(map[QuotaKey]Units)}
 	for _, s := range slots {
 		p := s.Policy
 		l.limit(SlotQuota(s.ID), p.QuantityPerOwnerMax)
@@ -24,14 +30,14 @@ func limitsOf(slots []Slot) limits {
 			l.expiries = smaller(l.expiries, p.ExpiriesMax)
 			l.cooldown = max(l.cooldown, p.CooldownFor)
 		}
-		l.signal = smaller(l.signal, p.HoldsPerSignalMax)
+		l.holdsPerSignal = smaller(l.holdsPerSignal, p.HoldsPerSignalMax)
 	}
 	return l
 }
 
 func (l limits) limit(key QuotaKey, units Units) {
 	if units > 0 {
-		l.max[key] = smaller(l.max[key], units)
+		l.most[key] = smaller(l.most[key], units)
 	}
 }
 
@@ -43,13 +49,15 @@ func smaller(a, b Units) Units {
 	return min(a, b)
 }
 
-// keysOf are the counts that each unit of a line of the slot is part of.
-func (l limits) keysOf(s Slot) []QuotaKey {
+// countsInOf are the counts that each unit of a line of the slot is part of: those that the
+// slot's own policy limits, whatever else is in the hold. The slot must be resolved.
+func countsInOf(s Slot) []QuotaKey {
 	var keys []QuotaKey
-	for _, key := range []QuotaKey{ResourceQuota(s.ResourceType, s.ResourceID), SlotQuota(s.ID)} {
-		if l.max[key] > 0 {
-			keys = append(keys, key)
-		}
+	if s.Policy.QuantityPerOwnerOfResourceMax > 0 {
+		keys = append(keys, ResourceQuota(s.ResourceType, s.ResourceID))
+	}
+	if s.Policy.QuantityPerOwnerMax > 0 {
+		keys = append(keys, SlotQuota(s.ID))
 	}
 	return keys
 }

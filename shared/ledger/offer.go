@@ -50,7 +50,7 @@ func (o offer) line(q Quote, owner OwnerID, shards []Allocation) (Line, error) {
 	return Line{
 		Slot: q.Slot, Quantity: q.Quantity, UnitPrice: o.sale[q.Slot].Price, Shards: shards,
 		CancelUntil: slot.cancelUntil(), OverAt: slot.overAt(), NoRestock: slot.Policy.NoRestock, GrantTo: grantTo,
-		CountsIn: o.limits.keysOf(slot),
+		CountsIn: countsInOf(slot),
 	}, nil
 }
 
@@ -66,16 +66,19 @@ func (o offer) lives() (holdFor, holdForMax time.Duration) {
 // count writes down in the hold what it is counted as beside its lines. What it is counted
 // as already stays.
 func (o offer) count(h *Hold) {
-	if o.limits.max[QuotaHolds] > 0 && !slices.Contains(h.CountsIn, QuotaHolds) {
+	if o.limits.most[QuotaHolds] > 0 && !slices.Contains(h.CountsIn, QuotaHolds) {
 		h.CountsIn = append(slices.Clone(h.CountsIn), QuotaHolds)
 	}
 	h.CountsExpiry = h.CountsExpiry || o.limits.expiries > 0
 	h.Scarce = h.Scarce || slices.ContainsFunc(o.policies, func(p Policy) bool { return p.Scarce })
 }
 
-// fits returns an error for a hold whose end, or whose taking of movements, would not fit
-// into one transaction, or whose lines are not of one currency.
+// fits returns an error for a hold without lines, for one whose end, or whose taking of
+// movements, would not fit into one transaction, and for lines that are not of one currency.
 func (h Hold) fits(movements []Movement) error {
+	if len(h.Lines) == 0 {
+		return errorf(CodeInvalid, "a hold needs at least one line; cancel it to give back all")
+	}
 	items := 0
 	for _, line := range h.Lines {
 		items += len(line.Shards)

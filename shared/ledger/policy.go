@@ -27,8 +27,8 @@ const (
 	ownerPlaceholder = "{owner}"
 )
 
-// Policy is how a slot is promised. Changes apply to new holds only. A limit of zero is no
-// limit.
+// Policy is how a slot is promised. Changes apply to new holds only, and to what a hold
+// takes newly when it is edited. A limit of zero is no limit.
 type Policy struct {
 	HoldFor            time.Duration // from creation to expires_at
 	GraceFor           time.Duration // added once when a payment starts
@@ -48,13 +48,15 @@ type Policy struct {
 	// QuantityPerOwnerMax bounds the units of the slot that one owner has in HELD holds and
 	// has bought and not given back.
 	QuantityPerOwnerMax Units
-	// QuantityPerOwnerOfResourceMax bounds the same over all slots of the resource.
+	// QuantityPerOwnerOfResourceMax bounds the same over all slots of the resource that have
+	// such a limit.
 	QuantityPerOwnerOfResourceMax Units
 	// HoldsPerOwnerMax bounds how many HELD holds an owner has who makes one with the slot.
 	// Only holds of slots with such a limit are counted.
 	HoldsPerOwnerMax Units
 	// ExpiriesMax is how many holds with such slots an owner may let expire, one after the
-	// other without buying in between, before CooldownFor begins with the last of them.
+	// other without buying in between, before CooldownFor begins with the last of them. A
+	// cool-down keeps from new holds; a hold that the owner still has can be edited.
 	ExpiriesMax Units
 	CooldownFor time.Duration
 	// HoldsPerSignalMax bounds how many holds are made in one SignalWindow from one device,
@@ -93,12 +95,14 @@ func (p Policy) Equal(q Policy) bool {
 
 func (p Policy) validate() error {
 	switch {
+	case p.HoldForMax < time.Second || p.HoldForMax > HoldForLimit:
+		return errorf(CodeInvalid, "hold_max_seconds must be 1 to %d", int(HoldForLimit.Seconds()))
 	case p.HoldFor < time.Second || p.HoldFor > HoldForLimit:
 		return errorf(CodeInvalid, "hold_seconds must be 1 to %d", int(HoldForLimit.Seconds()))
 	case p.GraceFor < 0 || p.GraceFor > HoldForLimit:
 		return errorf(CodeInvalid, "grace_seconds must be 0 to %d", int(HoldForLimit.Seconds()))
-	case p.HoldForMax < p.HoldFor || p.HoldForMax > HoldForLimit:
-		return errorf(CodeInvalid, "hold_max_seconds must be hold_seconds to %d", int(HoldForLimit.Seconds()))
+	case p.HoldForMax < p.HoldFor:
+		return errorf(CodeInvalid, "hold_max_seconds must be at least hold_seconds")
 	case p.QuantityPerHoldMax < 1 || p.QuantityPerHoldMax > QuantityPerLineMax:
 		return errorf(CodeInvalid, "quantity_max_per_hold must be 1 to %d", QuantityPerLineMax)
 	case p.CancelFor < 0 || p.CancelFor > CancelForLimit:
@@ -117,12 +121,19 @@ func (p Policy) validate() error {
 }
 
 func (p Policy) validateLimits() error {
-	for name, limit := range map[string]Units{
-		"quantity_max_per_owner": p.QuantityPerOwnerMax, "quantity_max_per_owner_of_resource": p.QuantityPerOwnerOfResourceMax,
-		"holds_max_per_owner": p.HoldsPerOwnerMax, "expiries_max": p.ExpiriesMax, "holds_max_per_signal": p.HoldsPerSignalMax,
-	} {
-		if limit < 0 || limit > OwnerLimitMax {
-			return errorf(CodeInvalid, "%s must be 0 to %d; 0 is no limit", name, OwnerLimitMax)
+	limits := []struct {
+		name  string
+		units Units
+	}{
+		{"quantity_max_per_owner", p.QuantityPerOwnerMax},
+		{"quantity_max_per_owner_of_resource", p.QuantityPerOwnerOfResourceMax},
+		{"holds_max_per_owner", p.HoldsPerOwnerMax},
+		{"expiries_max", p.ExpiriesMax},
+		{"holds_max_per_signal", p.HoldsPerSignalMax},
+	}
+	for _, limit := range limits {
+		if limit.units < 0 || limit.units > OwnerLimitMax {
+			return errorf(CodeInvalid, "%s must be 0 to %d; 0 is no limit", limit.name, OwnerLimitMax)
 		}
 	}
 	switch {

@@ -12,38 +12,87 @@ type PolicyLayer struct {
 	Inherits PolicyParts
 }
 
+// InheritAll is a layer that says nothing itself.
+func InheritAll() PolicyLayer { return PolicyLayer{DefaultPolicy(), AllPolicyParts} }
+
+// says reports whether the layer says the part itself.
+func (l PolicyLayer) says(part PolicyParts) bool { return l.Inherits&part == 0 }
+
 // Validate returns a CodeInvalid error for a part that can't be. The parts that are
-// inherited are not looked at.
+// inherited are not looked at. A limit of expired holds means nothing without its cool-down,
+// so that a layer says both or neither.
 func (l PolicyLayer) Validate() error {
 	if l.Inherits&^AllPolicyParts != 0 {
 		return errorf(CodeInvalid, "the policy inherits parts that no policy has")
 	}
-	return l.over(DefaultPolicy()).validate()
+	if l.says(PartExpiries) && l.Policy.ExpiriesMax > 0 && !l.says(PartCooldown) {
+		return errorf(CodeInvalid, "expiries_max needs a cooldown_seconds of 1 or more beside it")
+	}
+	return wholePolicy([]PolicyLayer{l}).validate()
 }
 
-// over is what holds where l stands on base. A life that the layer names is not bounded by
-// a longest life that it does not name, and the other way round: the one that is named
-// moves the one that is not.
-func (l PolicyLayer) over(base Policy) Policy {
-	out := base
+// leave gives parts back to the place above.
+func (l *PolicyLayer) leave(parts PolicyParts) {
+	l.Inherits |= parts
+	*l = l.normalized()
+}
+
+// normalized is l with the default in place of the parts that it inherits, which mean
+// nothing, so that two layers that say the same are the same.
+func (l PolicyLayer) normalized() PolicyLayer {
+	unsaid := DefaultPolicy()
 	for _, part := range policyParts() {
-		if l.Inherits&part.part == 0 {
-			part.copy(&out, &l.Policy)
+		if !l.says(part.part) {
+			part.copy(&l.Policy, &unsaid)
 		}
 	}
-	switch {
-	case l.Inherits&PartHold != 0 && l.Inherits&PartHoldMax == 0:
-		out.HoldFor = min(out.HoldFor, out.HoldForMax)
-	case l.Inherits&PartHoldMax != 0:
-		out.HoldForMax = max(out.HoldForMax, out.HoldFor)
+	return l
+}
+
+// equal reports whether l and o say the same.
+func (l PolicyLayer) equal(o PolicyLayer) bool {
+	return l.Inherits == o.Inherits && l.normalized().Policy.Equal(o.normalized().Policy)
+}
+
+// wholePolicy takes each part of a policy from the nearest layer that says it, and from the
+// default where none does. The nearest layer is the last one.
+//
+// Two parts of different layers may contradict each other although each layer is right. Then
+// the nearer one stands, and the other gives way no more than it must: a life and the longest
+// life become the same, the far bound of a sale window is dropped, and without a time of
+// cool-down nobody cools down.
+func wholePolicy(layers []PolicyLayer) Policy {
+	whole := DefaultPolicy()
+	saidBy := make(map[PolicyParts]int) // the number of the layer, from 1
+	for i, layer := range layers {
+		for _, part := range policyParts() {
+			if layer.says(part.part) {
+				part.copy(&whole, &layer.Policy)
+				saidBy[part.part] = i + 1
+			}
+		}
 	}
-	if out.ExpiriesMax > 0 && out.CooldownFor == 0 {
-		out.ExpiriesMax = 0 // a cool-down of no time is none
+	nearer := func(a, b PolicyParts) bool { return saidBy[a] > saidBy[b] }
+	if whole.HoldFor > whole.HoldForMax {
+		switch {
+		case nearer(PartHold, PartHoldMax):
+			whole.HoldForMax = whole.HoldFor
+		case nearer(PartHoldMax, PartHold):
+			whole.HoldFor = whole.HoldForMax
+		}
 	}
-	if !out.SaleFrom.IsZero() && !out.SaleUntil.IsZero() && !out.SaleFrom.Before(out.SaleUntil) && l.Inherits&PartSaleUntil != 0 {
-		out.SaleUntil = time.Time{} // the window of the layer begins after the one above has ended
+	if whole.saleNeverOpens() {
+		switch {
+		case nearer(PartSaleFrom, PartSaleUntil):
+			whole.SaleUntil = time.Time{}
+		case nearer(PartSaleUntil, PartSaleFrom):
+			whole.SaleFrom = time.Time{}
+		}
 	}
-	return out
+	if whole.CooldownFor == 0 && nearer(PartCooldown, PartExpiries) {
+		whole.ExpiriesMax = 0
+	}
+	return whole
 }
 
 // PolicyScope is what a policy is of: all slots of a resource type, or with ResourceID set
@@ -86,10 +135,10 @@ func SetPolicy(scope PolicyScope, stored ScopePolicy, layer PolicyLayer, origin 
 	if err := layer.Validate(); err != nil {
 		return Change{}, err
 	}
-	if stored.Version > 0 && stored.Layer.Inherits == layer.Inherits && stored.Layer.Policy.Equal(layer.Policy) {
+	if stored.Version > 0 && stored.Layer.equal(layer) {
 		return Change{}, nil
 	}
-	next := ScopePolicy{Scope: scope, Layer: layer, Version: stored.Version + 1, CreatedAt: stored.CreatedAt, UpdatedAt: now}
+	next := ScopePolicy{Scope: scope, Layer: layer.normalized(), Version: stored.Version + 1, CreatedAt: stored.CreatedAt, UpdatedAt: now}
 	if stored.Version == 0 {
 		next.CreatedAt = now
 	}
@@ -105,13 +154,13 @@ func SetPolicy(scope PolicyScope, stored ScopePolicy, layer PolicyLayer, origin 
 // resource, over those of its resource type, over the default. Policies of other scopes
 // are ignored.
 func (s Slot) Resolve(policies []ScopePolicy) Slot {
-	whole := DefaultPolicy()
+	var layers []PolicyLayer
 	for _, scope := range Scopes(s.ResourceType, s.ResourceID) {
 		if i := slices.IndexFunc(policies, func(p ScopePolicy) bool { return p.Scope == scope }); i >= 0 {
-			whole = policies[i].Layer.over(whole)
+			layers = append(layers, policies[i].Layer)
 		}
 	}
-	s.Policy = PolicyLayer{s.Policy, s.Inherits}.over(whole)
+	s.Policy = wholePolicy(append(layers, PolicyLayer{s.Policy, s.Inherits}))
 	s.Inherits = 0
 	return s
 }

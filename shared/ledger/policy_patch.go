@@ -28,7 +28,8 @@ type PolicyPatch struct {
 	SaleEndsFor                   *time.Duration
 	SaleTimeZone                  *string
 	Scarce                        *bool
-	// Inherit are the parts that are left to the place above from now on.
+	// Inherit are the parts that are left to the place above from now on, also where they are
+	// named.
 	Inherit PolicyParts
 }
 
@@ -69,18 +70,3 @@ func (p PolicyPatch) Apply(l PolicyLayer) PolicyLayer {
 	l.leave(p.Inherit)
 	return l
 }
-
-// leave gives parts back to the place above. What stood there is set to the default, so
-// that two layers that say the same are the same.
-func (l *PolicyLayer) leave(parts PolicyParts) {
-	unsaid := DefaultPolicy()
-	for _, part := range policyParts() {
-		if parts&part.part != 0 {
-			part.copy(&l.Policy, &unsaid)
-		}
-	}
-	l.Inherits |= parts
-}
-
-// InheritAll is a layer that says nothing itself.
-func InheritAll() PolicyLayer { return PolicyLayer{DefaultPolicy(), AllPolicyParts} }

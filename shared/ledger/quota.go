@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -51,7 +50,8 @@ type Quota struct {
 }
 
 // QuotaDelta changes one count. With Max set, the count may not be more than that
-// afterwards. What falls is never refused: a limit that is lowered strands nothing.
+// afterwards. Only what grows has one: what falls is never refused, so that a limit that is
+// lowered strands nothing.
 type QuotaDelta struct {
 	Key   QuotaKey
 	Units Units
@@ -94,20 +94,19 @@ func countsOf(h Hold) map[QuotaKey]Units {
 }
 
 // quotaWrites is what the step of a hold from before to after changes of its owner's
-// counts; before is the zero hold for one that is made.
-func quotaWrites(before, after Hold, limits map[QuotaKey]Units) []QuotaWrite {
-	delta := countsOf(after)
+// counts; before is the zero hold for one that is made. Nothing is written where nothing
+// changes, so that a hold without limits costs no write.
+func quotaWrites(before, after Hold, most map[QuotaKey]Units) []QuotaWrite {
+	change := countsOf(after)
 	for key, units := range countsOf(before) {
-		delta[key] -= units
+		change[key] -= units
 	}
 	w := QuotaWrite{Owner: after.Owner}
-	for _, key := range slices.Sorted(maps.Keys(delta)) {
-		if units := delta[key]; units != 0 {
-			d := QuotaDelta{Key: key, Units: units}
-			if units > 0 {
-				d.Max = limits[key]
-			}
-			w.Deltas = append(w.Deltas, d)
+	for _, key := range slices.Sorted(maps.Keys(change)) {
+		if units := change[key]; units > 0 {
+			w.Deltas = append(w.Deltas, QuotaDelta{Key: key, Units: units, Max: most[key]})
+		} else if units < 0 {
+			w.Deltas = append(w.Deltas, QuotaDelta{Key: key, Units: units})
 		}
 	}
 	if w.empty() {
@@ -116,6 +115,7 @@ func quotaWrites(before, after Hold, limits map[QuotaKey]Units) []QuotaWrite {
 	return []QuotaWrite{w}
 }
 
+// empty reports whether w would change nothing and require nothing.
 func (w QuotaWrite) empty() bool {
 	return len(w.Deltas) == 0 && !w.Expired && !w.Forget && w.ExpiredBelow == 0 && w.LastExpiredBy.IsZero()
 }
@@ -136,9 +136,7 @@ func togetherQuotas(a, b []QuotaWrite) []QuotaWrite {
 		c.withQuota(more.Owner, func(w *QuotaWrite) {
 			w.Deltas = togetherDeltas(w.Deltas, more.Deltas)
 			w.Expired, w.Forget = w.Expired || more.Expired, w.Forget || more.Forget
-			if w.ExpiredBelow == 0 || more.ExpiredBelow > 0 && more.ExpiredBelow < w.ExpiredBelow {
-				w.ExpiredBelow = more.ExpiredBelow
-			}
+			w.ExpiredBelow = smaller(w.ExpiredBelow, more.ExpiredBelow)
 			if w.LastExpiredBy.IsZero() || !more.LastExpiredBy.IsZero() && more.LastExpiredBy.Before(w.LastExpiredBy) {
 				w.LastExpiredBy = more.LastExpiredBy
 			}
@@ -147,21 +145,24 @@ func togetherQuotas(a, b []QuotaWrite) []QuotaWrite {
 	return slices.DeleteFunc(c.Quotas, QuotaWrite.empty)
 }
 
+// togetherDeltas adds up what both do to each count. What grows on the whole keeps the
+// stricter limit; what one of them gives back makes room for what the other one takes.
 func togetherDeltas(a, b []QuotaDelta) []QuotaDelta {
-	out := slices.Clone(a)
-	for _, d := range b {
-		i := slices.IndexFunc(out, func(o QuotaDelta) bool { return o.Key == d.Key })
-		if i < 0 {
-			out = append(out, d)
-			continue
+	sums := make(map[QuotaKey]QuotaDelta, len(a)+len(b))
+	for _, d := range slices.Concat(a, b) {
+		sum := sums[d.Key]
+		sums[d.Key] = QuotaDelta{Key: d.Key, Units: sum.Units + d.Units, Max: smaller(sum.Max, d.Max)}
+	}
+	var out []QuotaDelta
+	for _, key := range slices.Sorted(maps.Keys(sums)) {
+		d := sums[key]
+		if d.Units < 0 {
+			d.Max = 0
 		}
-		out[i].Units += d.Units
-		if out[i].Max == 0 || d.Max > 0 && d.Max < out[i].Max {
-			out[i].Max = d.Max
+		if d.Units != 0 {
+			out = append(out, d)
 		}
 	}
-	out = slices.DeleteFunc(out, func(d QuotaDelta) bool { return d.Units == 0 })
-	slices.SortFunc(out, func(x, y QuotaDelta) int { return cmp.Compare(x.Key, y.Key) })
 	return out
 }
 
@@ -176,8 +177,11 @@ func (w QuotaWrite) validate() error {
 		return errors.New("change: a quota write that counts nothing, or of nobody")
 	}
 	for i, d := range w.Deltas {
-		if d.Units == 0 || d.Max < 0 || d.Max > 0 && d.Units > d.Max || i > 0 && w.Deltas[i-1].Key >= d.Key {
-			return fmt.Errorf("change: quota count %+v of %s, after %d others", d, w.Owner, i)
+		switch ordered := i == 0 || w.Deltas[i-1].Key < d.Key; {
+		case d.Key == "" || !ordered:
+			return fmt.Errorf("change: count %q of %s is not in order after %d others", d.Key, w.Owner, i)
+		case d.Units == 0, d.Max < 0, d.Max > 0 && (d.Units < 0 || d.Units > d.Max):
+			return fmt.Errorf("change: count %+v of %s could never be written", d, w.Owner)
 		}
 	}
 	return nil

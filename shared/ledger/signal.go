@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // SignalKind says what a signal tells apart.
 type SignalKind string
@@ -28,12 +31,20 @@ type SignalWrite struct {
 
 // signalWrites counts a hold that is made at now with the signals.
 func (l limits) signalWrites(signals []Signal, now time.Time) []SignalWrite {
-	if l.signal == 0 {
+	if l.holdsPerSignal == 0 {
 		return nil
 	}
 	out := make([]SignalWrite, 0, len(signals))
 	for _, s := range signals {
-		out = append(out, SignalWrite{Signal: s, Window: now.UTC().Truncate(SignalWindow), Max: l.signal})
+		out = append(out, SignalWrite{Signal: s, Window: now.UTC().Truncate(SignalWindow), Max: l.holdsPerSignal})
 	}
 	return out
+}
+
+// validate returns an error for a write that could not be meant.
+func (w SignalWrite) validate() error {
+	if w.Signal.Kind == "" || len(w.Signal.Hash) != SignalHashCharacters || w.Max < 1 || w.Window.IsZero() || !w.Window.Equal(w.Window.Truncate(SignalWindow)) {
+		return fmt.Errorf("change: %+v counts no signal of a window", w)
+	}
+	return nil
 }

@@ -31,8 +31,9 @@ type Slot struct {
 	// are its resource's. Resolve fills them in.
 	Policy   Policy
 	Inherits PolicyParts
-	// Oversold is by how many units more is held and confirmed than there really is, as an
-	// operator has marked it; zero for a slot that keeps what it promised.
+	// Oversold is by how many units the capacity of its stock is more than there really is,
+	// as an operator has marked it when so many were held or confirmed; zero for a slot that
+	// keeps what it promised. An oversold slot is closed.
 	Oversold  Units
 	Version   Version
 	CreatedAt time.Time
@@ -103,14 +104,19 @@ func (s Slot) overAt() time.Time {
 	return s.EndsAt
 }
 
-// Definition gives the slot's definition back, with the capacity that its stock has.
+// Definition gives the slot's definition back. Capacity is what its stock has; what the slot
+// is oversold by is no part of the definition's, which says how many units there are.
 func (s Slot) Definition(capacity Units) SlotDefinition {
 	return SlotDefinition{
 		ResourceType: s.ResourceType, ResourceID: s.ResourceID,
 		StartsAt: s.StartsAt, EndsAt: s.EndsAt, Attributes: s.Attributes,
-		Terms: s.Terms, Policy: s.Policy, Inherits: s.Inherits, Capacity: capacity, KeepCapacity: true,
+		Terms: s.Terms, Policy: s.Policy, Inherits: s.Inherits, Capacity: s.unitsOf(capacity), KeepCapacity: true,
 	}
 }
+
+// unitsOf is how many units there are where the slot's stock has that capacity: what was
+// promised without being there is left aside.
+func (s Slot) unitsOf(capacity Units) Units { return max(0, capacity-s.Oversold) }
 
 // NewSlot defines a slot that does not exist yet, with its stock spread evenly over
 // its shards. Committed a second time it is refused by the slot's leg.
@@ -121,10 +127,11 @@ func NewSlot(id SlotID, d SlotDefinition, origin Origin, now time.Time) (Change,
 	if err := d.Validate(); err != nil {
 		return Change{}, err
 	}
+	layer := PolicyLayer{d.Policy, d.Inherits}.normalized()
 	slot := Slot{
 		ID: id, ResourceType: d.ResourceType, ResourceID: d.ResourceID,
 		StartsAt: d.StartsAt, EndsAt: d.EndsAt, Attributes: maps.Clone(d.Attributes),
-		Terms: d.Terms, PriceVersion: 1, Policy: d.Policy, Inherits: d.Inherits,
+		Terms: d.Terms, PriceVersion: 1, Policy: layer.Policy, Inherits: layer.Inherits,
 		Version: 1, CreatedAt: now, UpdatedAt: now,
 	}
 	slot.Terms.Retired = 0

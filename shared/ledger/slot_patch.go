@@ -13,7 +13,7 @@ type SlotPatch struct {
 	Shards        *int
 	Policy        PolicyPatch
 	Capacity      *Units
-	CapacityDelta *Units // added to the capacity that the slot has at the write
+	CapacityDelta *Units // added to the units that there are at the write
 	// AcceptOversold lets Capacity be less than is held and confirmed.
 	AcceptOversold bool
 }

@@ -39,6 +39,9 @@ type Stock struct {
 	Version  Version
 }
 
+// retired reports whether s is none of the shards that new holds are spread over.
+func (s Stock) retired() bool { return int(s.Shard) >= s.Terms.Shards }
+
 // Terms are the parts of a slot that decide whether and at what price a unit is sold.
 // The slot has them, and each of its stock items has a copy.
 type Terms struct {

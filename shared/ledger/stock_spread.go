@@ -6,57 +6,76 @@ import (
 )
 
 // spreadAvailable says how much each stock item of the slot has available when all of
-// them together have units. Where the shards stay the same as little as can be is moved:
-// growth goes where least is left, and loss comes from where most is. Retired items end
-// with nothing.
-func spreadAvailable(stock []Stock, terms Terms, units Units) []Units {
+// them together have units. Onto other shards they are spread evenly. Where the shards stay,
+// as little as can be is moved: growth goes where least is left, and loss comes from where
+// most is. Retired items end with nothing.
+func spreadAvailable(stock []Stock, terms Terms, units Units, resharded bool) []Units {
 	out := make([]Units, terms.StockItems())
-	active := make([]Shard, terms.Shards)
-	for i := range active {
-		active[i] = Shard(i)
-	}
-	if len(stock) != terms.StockItems() || stock[0].Terms.Shards != terms.Shards {
-		copy(out, spreadEvenly(units, terms.Shards))
+	active := out[:terms.Shards]
+	if resharded {
+		copy(active, spreadEvenly(units, terms.Shards))
 		return out
 	}
 	var have Units
-	for _, s := range stock[:terms.Shards] {
-		out[s.Shard] = s.Counters.Available
-		have += s.Counters.Available
+	for _, s := range stock {
+		if int(s.Shard) < terms.Shards {
+			active[s.Shard] = s.Counters.Available
+			have += s.Counters.Available
+		}
 	}
 	if units > have {
-		fillLowest(out, active, units-have)
+		fillLowest(active, units-have)
 	} else {
-		drainHighest(out, active, have-units)
+		drainHighest(active, have-units)
 	}
 	return out
 }
 
-// fillLowest adds units to those of the shards that have least, so that they come as near
-// to each other as they can.
-func fillLowest(available []Units, shards []Shard, units Units) {
-	slices.SortStableFunc(shards, func(a, b Shard) int { return cmp.Compare(available[a], available[b]) })
-	for n := 1; units > 0; n++ {
-		// The n lowest are level here. They rise together to the next one, or as far as it goes.
+// fillLowest adds units where least is available, so that the shards come as near to each
+// other as they can.
+func fillLowest(available []Units, units Units) {
+	order := shardsBy(available, cmp.Compare[Units])
+	for level := 1; units > 0 && level <= len(order); level++ {
+		// The first shards in order are level with each other. They rise together, to the
+		// next one or as far as it goes.
 		step := units
-		if n < len(shards) {
-			step = min(units, Units(n)*(available[shards[n]]-available[shards[0]]))
+		if level < len(order) {
+			step = min(units, Units(level)*(available[order[level]]-available[order[0]]))
 		}
-		for i, more := range spreadEvenly(step, n) {
-			available[shards[i]] += more
+		for i, more := range spreadEvenly(step, level) {
+			available[order[i]] += more
 		}
 		units -= step
 	}
 }
 
-// drainHighest takes units from those of the shards that have most.
-func drainHighest(available []Units, shards []Shard, units Units) {
-	slices.SortStableFunc(shards, func(a, b Shard) int { return cmp.Compare(available[b], available[a]) })
-	for _, shard := range shards {
-		take := min(units, available[shard])
-		available[shard] -= take
-		units -= take
+// drainHighest takes units from where most is available, so that what is left lies as evenly
+// as it can: buyers who come meanwhile still find something on every shard. There must be so
+// many.
+func drainHighest(available []Units, units Units) {
+	order := shardsBy(available, func(a, b Units) int { return cmp.Compare(b, a) })
+	for level := 1; units > 0 && level <= len(order); level++ {
+		// The first shards in order are level with each other, and sink together.
+		step := Units(level) * available[order[0]]
+		if level < len(order) {
+			step -= Units(level) * available[order[level]]
+		}
+		step = min(units, step)
+		for i, less := range spreadEvenly(step, level) {
+			available[order[i]] -= less
+		}
+		units -= step
 	}
+}
+
+// shardsBy orders the shards by what they have available.
+func shardsBy(available []Units, compare func(a, b Units) int) []int {
+	order := make([]int, len(available))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compare(available[a], available[b]) })
+	return order
 }
 
 // availableMovements is what makes the stock, which was read as given, have targets.

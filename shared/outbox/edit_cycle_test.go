@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"holdfast/shared/ledger"
@@ -104,7 +105,7 @@ func (l *lifeCycle) edits() (slots []ledger.SlotID, holds []ledger.HoldID, polic
 	step("owner:U-17", ledger.CommandCreateHold, func(o ledger.Origin, now time.Time) (ledger.Change, error) {
 		return ledger.NewHold(ledger.HoldPlan{
 			ID: ledger.NewHoldID(l.random.Bits128()), Owner: "U-17", Quotes: []ledger.Quote{quote(first, 3)}, Slots: resolved,
-			Allocations: from(first, 0, 3), Signals: []ledger.Signal{{Kind: ledger.SignalDevice, Hash: "5e884898"}},
+			Allocations: from(first, 0, 3), Signals: []ledger.Signal{{Kind: ledger.SignalDevice, Hash: strings.Repeat("5e884898", 8)}},
 		}, o, now)
 	})
 	edit(ledger.CommandEditHold, ledger.HoldEdit{Quotes: []ledger.Quote{quote(first, 1), quote(second, 4)}, Allocations: from(second, 1, 4)})
