@@ -1,0 +1,9 @@
+package hotslot_test
+
+import (
+	"testing"
+
+	"holdfast/shared/dynamo/dynamotest"
+)
+
+func TestMain(m *testing.M) { dynamotest.Main(m) }
