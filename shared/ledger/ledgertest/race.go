@@ -60,6 +60,11 @@ func (f *fixture) winner(outcomes []error, kind ledger.LegKind) int {
 	return won
 }
 
+func isRefused(err error) bool {
+	var refused *ledger.Refused
+	return errors.As(err, &refused)
+}
+
 func raceForTheLastUnit(f *fixture) {
 	for round := range raceRounds {
 		slot := f.slot(ledger.SlotID(fmt.Sprintf("round-%d", round)), definition(1, 1))

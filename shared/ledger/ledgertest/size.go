@@ -12,6 +12,8 @@ var sizeRules = []rule{
 	{"F5_LargestHoldIsPaidAndReturned", largestHoldIsPaidAndReturned},
 	{"F5_MostGrants", mostGrants},
 	{"F5_LargestHoldIsReacquired", largestHoldIsReacquired},
+	{"F5_MostCountsEndInEachWay", mostCountsEndInEachWay},
+	{"F5_MostCountsAreExchanged", mostCountsAreExchanged},
 	{"MostShards", mostShards},
 	{"LargestNumbers", largestNumbers},
 	{"MostActions", mostActions},

@@ -16,10 +16,13 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Store) {
 	}{
 		{"Hold", holdRules},
 		{"HoldPayment", holdPaymentRules},
+		{"HoldEdit", holdEditRules},
+		{"HoldReturn", holdReturnRules},
 		{"Reservation", reservationRules},
 		{"Postpone", postponeRules},
 		{"Parking", parkingRules},
 		{"Slot", slotRules},
+		{"SlotEdit", slotEditRules},
 		{"Stock", stockRules},
 		{"Policy", policyRules},
 		{"Quota", quotaRules},
