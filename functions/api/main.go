@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	_ "time/tzdata" // policies name time zones, and the machine of a function has no list of them
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
@@ -55,13 +56,22 @@ func compose(ctx context.Context) (handler, error) {
 	logger := telemetry.NewLogger(os.Stdout, source)
 	api, err := httpapi.New(httpapi.Options{
 		Store: dynamo.NewStore(client, c.TableName, clock, random), Clock: clock, Gauge: gauge, Random: random,
-		OperatorGroup: c.OperatorGroup,
-		Provider:      newProvider(c, shared, clock, logger),
-		Logger:        logger,
-		Metrics:       telemetry.NewEmitter(os.Stdout, clock, source),
+		OperatorGroup: c.OperatorGroup, OwnerRate: ownerRate(c),
+		Provider: newProvider(c, shared, clock, logger),
+		Logger:   logger,
+		Metrics:  telemetry.NewEmitter(os.Stdout, clock, source),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return api.Lambda, nil
+}
+
+// ownerRate is how many requests of one owner the function takes. In a local run one owner
+// often stands for all, so nobody is limited there.
+func ownerRate(c config.Config) httpapi.OwnerRate {
+	if c.Local() {
+		return httpapi.OwnerRate{}
+	}
+	return httpapi.DefaultOwnerRate()
 }

@@ -3,18 +3,24 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"holdfast/shared/config"
 	"holdfast/shared/dynamo/dynamotest"
+	"holdfast/shared/httpapi"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -194,5 +200,26 @@ func TestAWrongEnvironmentStopsTheStart(t *testing.T) {
 	}
 	if _, err := compose(t.Context()); err == nil || !strings.Contains(err.Error(), "HOLDFAST_TABLE_NAME") {
 		t.Errorf("compose says %v", err)
+	}
+}
+
+// A deployed function brakes owners; a local run, where one owner stands for all, does not.
+func TestOwnersAreLimitedWhereItIsDeployed(t *testing.T) {
+	if got := ownerRate(config.Config{Stage: config.StageProd}); got != httpapi.DefaultOwnerRate() || got.PerSecond < 1 || got.Burst < 1 {
+		t.Errorf("a deployed function has the rate %+v", got)
+	}
+	if got := ownerRate(config.Config{Stage: config.StageLocal, LocalDynamoDBEndpoint: "http://127.0.0.1:1"}); got != (httpapi.OwnerRate{}) {
+		t.Errorf("a local run has the rate %+v", got)
+	}
+}
+
+// The machine of a deployed function has no list of time zones, so the binary brings one.
+func TestTheBinaryBringsTimeZones(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "main.go", nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"time/tzdata"` }) {
+		t.Error("main.go does not import time/tzdata")
 	}
 }

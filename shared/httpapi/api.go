@@ -29,6 +29,8 @@ type Options struct {
 	Gauge *skew.Gauge
 	// OperatorGroup is the group whose members, with the scope operate, are operators.
 	OperatorGroup string
+	// OwnerRate is how many requests of one owner this API takes. The zero value limits nobody.
+	OwnerRate OwnerRate
 	// Logger gets one line for each request.
 	Logger *slog.Logger
 	// Metrics counts the faults of ours and tells of a clock that is off; nil tells nothing.
@@ -85,7 +87,9 @@ type API struct {
 	metrics       Metrics
 	contract      *Contract
 	router        *router
-	alternatives  *alternativesCache
+	ownerRates    *ownerRates
+	seen          *availabilityCache
+	holdTally     holdTally
 }
 
 var (
@@ -105,7 +109,7 @@ func New(o Options) (*API, error) {
 	a := &API{
 		store: o.Store, commands: commands.New(o.Store, o.Clock, o.Random),
 		clock: o.Clock, gauge: o.Gauge, random: o.Random, operatorGroup: o.OperatorGroup, logger: o.Logger, metrics: o.Metrics,
-		contract: contract, alternatives: newAlternativesCache(),
+		contract: contract, ownerRates: newOwnerRates(o.OwnerRate), seen: newAvailabilityCache(),
 	}
 	if o.Provider != nil {
 		a.payments = commands.NewPayments(a.commands, o.Provider)
@@ -159,7 +163,8 @@ func (a *API) GetDocument(_ http.ResponseWriter, r *http.Request) {
 // report tells of a request that has been answered: with its line in the log, and if it
 // ended in a fault of ours, with a count of one. Every such fault is a mistake in this
 // code or its deployment, so a single one is worth an alarm (case G1). A clock that is off
-// is told with the request that found it so.
+// is told with the request that found it so, and how many holds were asked for with the
+// request that finds it due.
 func (a *API) report(ctx context.Context, x *exchange) {
 	if x.code == ledger.CodeInternal && a.metrics != nil {
 		if err := a.metrics.Emit(telemetry.Properties{telemetry.KeyRequestID: string(x.caller.RequestID)},
@@ -168,6 +173,9 @@ func (a *API) report(ctx context.Context, x *exchange) {
 		}
 	}
 	if err := a.reportSkew(x.caller.RequestID); err != nil {
+		x.causes = append(x.causes, err)
+	}
+	if err := a.reportHolds(x); err != nil {
 		x.causes = append(x.causes, err)
 	}
 	a.log(ctx, x)

@@ -94,6 +94,9 @@ func (r *router) admit(route topology.Route, v *validation, req *http.Request) e
 	if err := x.caller.Principal.mayUse(route.Scopes, r.api.operatorGroup); err != nil {
 		return err
 	}
+	if err := r.api.ownerRates.admit(route, x.caller.Principal, r.api.clock.Now()); err != nil {
+		return err
+	}
 	var err error
 	if x.body, err = readBody(req); err != nil {
 		return err
