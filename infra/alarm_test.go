@@ -186,6 +186,8 @@ func TestEveryMetricHasAnAlarm(t *testing.T) {
 		// What the reconciler made good is no fault any more; its lag tells what is not.
 		telemetry.MetricOutboxRepublished,
 		telemetry.MetricArchiveArchived, telemetry.MetricArchivePutOff,
+		// That much is sold out is what a good sale looks like.
+		telemetry.MetricHoldRequests, telemetry.MetricHoldRequestsShort,
 	}
 	eachStage(t, func(t *testing.T, s synthesis) {
 		watched := map[telemetry.MetricName]bool{}

@@ -596,7 +596,7 @@ type Availability struct {
 
 	// Groups With `nights` or `adjacent`: lists of slots that fit the party together, in their
 	// order. Stays are ordered by their first slot; seats by start, section, row and seat.
-	Groups [][]Name `json:"groups,omitempty"`
+	Groups [][]Name `json:"groups,omitzero"`
 
 	// NextCursor Where the next page begins. Missing on the last page.
 	NextCursor *string         `json:"next_cursor,omitempty"`

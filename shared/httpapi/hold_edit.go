@@ -37,7 +37,7 @@ func (a *API) EditHold(_ http.ResponseWriter, r *http.Request, id HoldID, params
 	}
 	answer, err := a.commands.EditHold(r.Context(), request, ledger.HoldID(id), wish, renderHold(http.StatusOK))
 	if err != nil {
-		a.refuseHold(r.Context(), x, wish.Quotes, err)
+		a.refuseEdit(r.Context(), x, ledger.HoldID(id), wish.Quotes, err)
 		return
 	}
 	x.answerCommand(answer)

@@ -95,6 +95,14 @@ const (
 // something to report, because a line for each request would cost more than the request.
 const MetricAPIInternalFaults MetricName = "api_internal_faults"
 
+// The metrics of what buyers ask for. A process adds them up and reports both together,
+// every few seconds at the most and only if something was asked for. Their quotient is the
+// share of buyers who saw something and could not have it.
+const (
+	MetricHoldRequests      MetricName = "hold_requests"
+	MetricHoldRequestsShort MetricName = "hold_requests_short"
+)
+
 // The metrics of the webhook. Each delivery of the provider is one of them.
 const (
 	MetricWebhookQueued    MetricName = "webhook_queued"
@@ -163,6 +171,8 @@ func Metrics() []Metric {
 		{MetricReservationsRefundRequired, UnitCount, "Reservations whose money the provider will not give back by itself: a person must."},
 		{MetricReservationsCompensating, UnitCount, "Reservations whose money began to be voided or refunded."},
 		{MetricAPIInternalFaults, UnitCount, "Requests that ended in a fault of ours, which the caller was told as the code internal. Left out when there was none."},
+		{MetricHoldRequests, UnitCount, "Holds that were asked for and made, or refused for what is left, its price, its sale or the caller's limits; answers that were given again are left out. Added up in each process, so a few are lost when a process ends."},
+		{MetricHoldRequestsShort, UnitCount, "Of the holds that were asked for: those that were refused because less was left. Each is an oversell that was prevented, and a buyer who did not find what they wanted."},
 		{MetricWebhookQueued, UnitCount, "Deliveries of the payment provider that were queued for the saga."},
 		{MetricWebhookRecorded, UnitCount, "Deliveries of an event that the saga has recorded before."},
 		{MetricWebhookIgnored, UnitCount, "Deliveries that are signed and about nothing of ours."},
