@@ -81,6 +81,7 @@ func TestTheDocumentAndTheTopologyAgree(t *testing.T) {
 
 // Every operation says which answers it may give, and every code is described.
 func TestEveryStatusIsDescribed(t *testing.T) {
+	const perRow = "putSlots" // whose conflicts are in the results of its rows
 	document := mustLoad(t)
 	for path, item := range document.Paths.Map() {
 		for method, operation := range item.Operations() {
@@ -93,12 +94,15 @@ func TestEveryStatusIsDescribed(t *testing.T) {
 				want = append(want, "413")
 			}
 			if operation.RequestBody != nil && !public {
-				want = append(want, "409", "415")
+				want = append(want, "415")
+			}
+			if operation.RequestBody != nil && !public && operation.OperationID != perRow {
+				want = append(want, "409")
 			}
 			if strings.Contains(path, "{") && method != http.MethodPut {
 				want = append(want, "404")
 			}
-			if operation.Parameters.GetByInAndName("header", "Idempotency-Key") != nil {
+			if operation.Parameters.GetByInAndName("header", "Idempotency-Key") != nil && operation.OperationID != perRow {
 				want = append(want, "409", "422")
 			}
 			for _, status := range want {
