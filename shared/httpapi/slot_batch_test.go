@@ -182,7 +182,7 @@ func TestBatchesBesideBuyers(t *testing.T) {
 	})
 	for s := range slots {
 		j := f.get(fmt.Sprint("/v1/slots/S", s), "", catalog()).json()
-		if got, want := fmt.Sprint(j["capacity"], j["unit_amount"], j["price_version"]), fmt.Sprint(buyers+21, 1100, 2); got != want {
+		if got, want := fmt.Sprintf("%v %v %v", j["capacity"], j["unit_amount"], j["price_version"]), fmt.Sprintf("%d 1100 2", buyers+21); got != want {
 			t.Errorf("slot %d is at %s, want %s", s, got, want)
 		}
 	}
