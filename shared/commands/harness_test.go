@@ -2,6 +2,7 @@ package commands_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,7 +34,26 @@ type hooks struct {
 	betweenSlotAndStock func()
 	commits             int
 	proofs              int
+	hints               int // reads of stock that are not of one moment
 	reads               int // slot definitions
+	keys                int // looks at what a key was used for
+}
+
+// calls is how often each method was called since the last time this was asked, as
+// commits, hints, proofs, definitions and keys.
+func (h *hooks) calls() [5]int {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	out := [5]int{h.commits, h.hints, h.proofs, h.reads, h.keys}
+	h.commits, h.hints, h.proofs, h.reads, h.keys = 0, 0, 0, 0, 0
+	return out
+}
+
+func (h *hooks) IdempotencyRecord(ctx context.Context, id ledger.IdempotencyID) (ledger.IdempotencyRecord, bool, error) {
+	h.mutex.Lock()
+	h.keys++
+	h.mutex.Unlock()
+	return h.Store.IdempotencyRecord(ctx, id)
 }
 
 func (h *hooks) Commit(ctx context.Context, c ledger.Change) error {
@@ -61,6 +81,9 @@ func (h *hooks) Slots(ctx context.Context, ids []ledger.SlotID) ([]ledger.Slot, 
 }
 
 func (h *hooks) Stock(ctx context.Context, slots []ledger.Slot) ([]ledger.Stock, error) {
+	h.mutex.Lock()
+	h.hints++
+	h.mutex.Unlock()
 	stock, err := h.Store.Stock(ctx, slots)
 	if h.stock != nil {
 		stock = h.stock(stock)
@@ -158,6 +181,63 @@ func (b *bench) mustHold(id ledger.SlotID, quantity ledger.Units) ledger.Hold {
 		b.t.Fatal(err)
 	}
 	return made
+}
+
+// takeFrom makes a hold of one unit of that shard, as another process would.
+func (b *bench) takeFrom(id ledger.SlotID, shard ledger.Shard) ledger.Hold {
+	b.t.Helper()
+	for range 200 {
+		hold := b.mustHold(id, 1)
+		if hold.Lines[0].Shards[0].Shard == shard {
+			return hold
+		}
+		b.cancel(hold.ID)
+	}
+	b.t.Fatalf("no hold took from shard %d of %s", shard, id)
+	return ledger.Hold{}
+}
+
+// cancel gives a hold back as another process would.
+func (b *bench) cancel(id ledger.HoldID) {
+	b.t.Helper()
+	if _, err := b.others.CancelHold(b.t.Context(), request(""), id, b.render); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// patch changes a slot as another process would.
+func (b *bench) patch(id ledger.SlotID, patch ledger.SlotPatch) {
+	b.t.Helper()
+	if _, err := b.others.PatchSlot(b.t.Context(), commands.Request{Actor: "catalog"}, id, patch, renderSlot); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// hold reads a hold as it is stored.
+func (b *bench) hold(id ledger.HoldID) ledger.Hold {
+	b.t.Helper()
+	hold, err := b.store.Hold(b.t.Context(), id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return hold
+}
+
+// last is the hold that was made last.
+func (b *bench) last() ledger.Hold {
+	b.t.Helper()
+	return b.hold(b.holds[len(b.holds)-1])
+}
+
+// refusal is err as the ledger's error of that code.
+func (b *bench) refusal(err error, code ledger.Code) *ledger.Error {
+	b.t.Helper()
+	b.wantCode(err, code)
+	var e *ledger.Error
+	if !errors.As(err, &e) {
+		b.t.Fatalf("%v is not an answer of the ledger", err)
+	}
+	return e
 }
 
 func (b *bench) wantCode(err error, code ledger.Code) {

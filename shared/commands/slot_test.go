@@ -1,7 +1,9 @@
 package commands_test
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -72,6 +74,42 @@ func TestPutMeetsAChangeBetweenItsReads(t *testing.T) {
 	if err != nil || len(slots) != 1 || slots[0].Terms.Price.AmountMinor != 1000 {
 		t.Errorf("the slot is %+v, %v; want the price of the PUT", slots, err)
 	}
+	b.balanced()
+}
+
+// wantSpread requires the shards of a slot to have the same available, give or take so much.
+func (b *bench) wantSpread(id ledger.SlotID, most ledger.Units) {
+	b.t.Helper()
+	slots, err := b.store.Store.Slots(b.t.Context(), []ledger.SlotID{id})
+	if err != nil || len(slots) != 1 {
+		b.t.Fatalf("slot %s: %v, %v", id, slots, err)
+	}
+	stock, err := b.store.Store.StockAtOneMoment(b.t.Context(), slots[0])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	byAvailable := func(x, y ledger.Stock) int { return cmp.Compare(x.Counters.Available, y.Counters.Available) }
+	least, fullest := slices.MinFunc(stock, byAvailable), slices.MaxFunc(stock, byAvailable)
+	if fullest.Counters.Available-least.Counters.Available > most {
+		b.t.Errorf("slot %s has between %d and %d available in a shard", id, least.Counters.Available, fullest.Counters.Available)
+	}
+}
+
+// Case A2: what capacity grows by goes where least is left, so that no shard stays empty
+// while holds go on.
+func TestCaseA2_GrowthSpreads(t *testing.T) {
+	b := newBench(t)
+	b.define("S", definition(40, 4))
+	for range 10 {
+		b.takeFrom("S", 2)
+	}
+	for range 10 {
+		b.patch("S", ledger.SlotPatch{CapacityDelta: pointer(ledger.Units(1))})
+	}
+	b.wantSpread("S", 0)
+	b.patch("S", ledger.SlotPatch{CapacityDelta: pointer(ledger.Units(3))})
+	b.wantSpread("S", 1)
+	b.wantCounters("S", 43, 10, 0)
 	b.balanced()
 }
 
