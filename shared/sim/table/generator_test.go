@@ -20,14 +20,15 @@ func number(s string) types.AttributeValue { return &types.AttributeValueMemberN
 // The attributes of random items: some that the store's conditions name, the keys of the
 // indexes, and some for what the store does not have.
 var (
-	plainAttributes = []string{"version", "status", "available", "release_at_ms", "open", "note", "number", "list", "document", "labels"}
-	indexKeys       = []struct{ index, partition, sort string }{
+	plainAttributes = []string{"version", "status", "available", "release_at_ms", "open", "note", "number", "list", "document", "labels",
+		"count:slot/A", "count:resource/flight/OZ-102"}
+	indexKeys = []struct{ index, partition, sort string }{
 		{"due", "due_shard", "due_at_ms"},
 		{"unpublished", "unpublished_shard", "unpublished_order"},
 		{"owner", "owner", "owner_order"},
 		{"resource", "resource", "resource_order"},
 	}
-	numberAttributes = []string{"version", "available", "release_at_ms", "number", "due_at_ms"}
+	numberAttributes = []string{"version", "available", "release_at_ms", "number", "due_at_ms", "count:slot/A", "count:resource/flight/OZ-102"}
 	textAttributes   = []string{"status", "note", "owner_order", "unpublished_order", "resource_order", "pk"}
 	// bareAttributes may stand in an expression as they are: no words that DynamoDB reserves.
 	bareAttributes = []string{"available", "release_at_ms", "labels", "due_at_ms"}
@@ -604,7 +605,11 @@ func (e *expression) update() string {
 		sections = append(sections, "REMOVE "+e.name(take())+", "+e.name(take()))
 	}
 	if e.oneIn(4) || len(sections) == 0 {
-		sections = append(sections, "ADD "+e.name(take())+" "+e.literal(number(pick(e.generator, numbers))))
+		var all []string
+		for range 1 + e.IntN(3) {
+			all = append(all, e.name(take())+" "+e.literal(number(pick(e.generator, numbers))))
+		}
+		sections = append(sections, "ADD "+strings.Join(all, ", "))
 	}
 	return strings.Join(sections, " ")
 }

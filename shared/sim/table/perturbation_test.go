@@ -64,6 +64,8 @@ func (g *generator) withOtherValue(action types.TransactWriteItem) types.Transac
 		action.Put.ExpressionAttributeValues = change(action.Put.ExpressionAttributeValues)
 	case action.Update != nil:
 		action.Update.ExpressionAttributeValues = change(action.Update.ExpressionAttributeValues)
+	case action.ConditionCheck != nil:
+		action.ConditionCheck.ExpressionAttributeValues = change(action.ConditionCheck.ExpressionAttributeValues)
 	}
 	return action
 }
@@ -85,6 +87,8 @@ func (g *generator) withOtherCondition(action types.TransactWriteItem) types.Tra
 		action.Put.ConditionExpression = change(action.Put.ConditionExpression)
 	case action.Update != nil:
 		action.Update.ConditionExpression = change(action.Update.ConditionExpression)
+	case action.ConditionCheck != nil:
+		action.ConditionCheck.ConditionExpression = change(action.ConditionCheck.ConditionExpression)
 	}
 	return action
 }
@@ -104,6 +108,11 @@ func forTable(input any, tableName string) any {
 				update := *action.Update
 				update.TableName = &tableName
 				action.Update = &update
+			}
+			if action.ConditionCheck != nil {
+				check := *action.ConditionCheck
+				check.TableName = &tableName
+				action.ConditionCheck = &check
 			}
 			copied.TransactItems = append(copied.TransactItems, action)
 		}

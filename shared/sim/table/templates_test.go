@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,13 +100,20 @@ func mustTemplates(tb testing.TB) templates {
 	}
 	s.lives()
 	s.edits()
+	s.limits()
+	s.holdEdits()
+	s.policies()
+	s.reshards()
 	s.refusals()
 	s.reads()
 	return r.kept
 }
 
 func (s *script) random() (bits [16]byte) {
-	s.drawn++
+	s.Helper()
+	if s.drawn++; s.drawn == 0 {
+		s.Fatal("the script draws more than it has room for: an id would come twice")
+	}
 	bits[15] = s.drawn
 	return bits
 }
@@ -129,19 +137,28 @@ func (s *script) commit(purpose string, c ledger.Change, err error) ledger.Chang
 	return c
 }
 
-func (s *script) slot(purpose string, id ledger.SlotID, shards int, startsAt time.Time) ledger.Slot {
-	s.Helper()
-	c, err := ledger.NewSlot(id, ledger.SlotDefinition{
+func (s *script) definition(shards int, startsAt time.Time) ledger.SlotDefinition {
+	return ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "OZ-102", StartsAt: startsAt,
 		Attributes: map[string]string{"seat": "12A"},
 		Terms:      ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 500, Currency: "USD"}, Shards: shards},
 		Policy:     ledger.DefaultPolicy(), Capacity: 12,
-	}, s.origin(ledger.CommandPutSlot), s.now)
+	}
+}
+
+func (s *script) define(purpose string, id ledger.SlotID, d ledger.SlotDefinition) ledger.Slot {
+	s.Helper()
+	c, err := ledger.NewSlot(id, d, s.origin(ledger.CommandPutSlot), s.now)
 	return s.commit(purpose, c, err).Slots[0].Next
 }
 
-// newHold is a change that takes two units from shard 0 of each slot.
-func (s *script) newHold(slots ...ledger.Slot) (ledger.Change, error) {
+func (s *script) slot(purpose string, id ledger.SlotID, shards int, startsAt time.Time) ledger.Slot {
+	s.Helper()
+	return s.define(purpose, id, s.definition(shards, startsAt))
+}
+
+// plan takes two units from shard 0 of each slot.
+func (s *script) plan(slots ...ledger.Slot) ledger.HoldPlan {
 	plan := ledger.HoldPlan{
 		ID: ledger.NewHoldID(s.random()), Owner: scriptOwner,
 		Slots: make(map[ledger.SlotID]ledger.Slot), Allocations: make(map[ledger.SlotID][]ledger.Allocation),
@@ -151,7 +168,12 @@ func (s *script) newHold(slots ...ledger.Slot) (ledger.Change, error) {
 		plan.Slots[slot.ID] = slot
 		plan.Allocations[slot.ID] = []ledger.Allocation{{Shard: 0, Quantity: 2}}
 	}
-	return ledger.NewHold(plan, s.origin(ledger.CommandCreateHold), s.now)
+	return plan
+}
+
+// newHold is a change that takes two units from shard 0 of each slot.
+func (s *script) newHold(slots ...ledger.Slot) (ledger.Change, error) {
+	return ledger.NewHold(s.plan(slots...), s.origin(ledger.CommandCreateHold), s.now)
 }
 
 // hold makes a hold with the record of its request.
@@ -220,16 +242,105 @@ func (s *script) edit(purpose string, alter func(*ledger.SlotDefinition)) {
 	s.commit(purpose, c, err)
 }
 
+// limits counts an owner's holds and the tries of a device, up to what is allowed, and lets
+// them fall again.
+func (s *script) limits() {
+	d := s.definition(1, time.Time{})
+	p := &d.Policy
+	p.QuantityPerOwnerMax, p.QuantityPerOwnerOfResourceMax, p.HoldsPerOwnerMax = 6, 7, 3
+	p.ExpiriesMax, p.CooldownFor, p.HoldsPerSignalMax = 1, time.Minute, 2
+	l := s.define("slot of limits", "L", d)
+	d.Policy.QuantityPerOwnerMax, d.Policy.QuantityPerOwnerOfResourceMax, d.Policy.HoldsPerOwnerMax = 0, 0, 0
+	d.ResourceID = "OZ-103"
+	cool := s.define("slot of a cool-down", "M", d)
+	device := ledger.Signal{Kind: ledger.SignalDevice, Hash: strings.Repeat("5a", ledger.SignalHashCharacters/2)}
+	create := func(purpose string, slot ledger.Slot, cooled bool) ledger.Hold {
+		plan := s.plan(slot)
+		plan.Signals, plan.CooledDown = []ledger.Signal{device}, cooled
+		c, err := ledger.NewHold(plan, s.origin(ledger.CommandCreateHold), s.now)
+		return s.commit(purpose, c, err).Holds[0].Next
+	}
+	first := create("counted create", l, false)
+	c, err := ledger.Confirm(first, "", s.origin(ledger.CommandConfirmHold), s.now)
+	sold := s.commit("counted confirm", c, err).Holds[0].Next
+	expired := create("create that requires", cool, false)
+	s.now = expired.ReleaseAt.Add(ledger.SignalWindow)
+	c, err = ledger.Expire(expired, s.origin(ledger.CommandExpireHold), s.now)
+	s.commit("counted expiry", c, err)
+	s.now = s.now.Add(time.Minute)
+	create("counted create after a cool-down", cool, true)
+	s.commit("forget", ledger.ForgetExpiries(scriptOwner, s.now), nil)
+	c, err = ledger.Return(sold, nil, s.origin(ledger.CommandReturnHold), s.now)
+	s.commit("counted return", c, err)
+	s.recorder.purpose = "tidy"
+	for _, key := range []ledger.QuotaKey{ledger.SlotQuota("L"), ledger.QuotaHolds, ledger.SlotQuota("never")} {
+		if err := s.store.TidyQuota(s.Context(), scriptOwner, []ledger.QuotaKey{key}); err != nil {
+			s.Fatal(err)
+		}
+	}
+	create("counted create", l, false)
+	over := s.plan(l)
+	over.Signals, over.Quotes[0].Quantity = []ledger.Signal{device}, 6
+	over.Allocations["L"][0].Quantity = 6
+	c, err = ledger.NewHold(over, s.origin(ledger.CommandCreateHold), s.now)
+	s.refused("create over each limit", c, err)
+}
+
+// holdEdits changes what a hold has, and sells a part of it.
+func (s *script) holdEdits() {
+	e := s.slot("slot to edit", "E", 1, time.Time{})
+	hold := s.hold("create", e)
+	edit := ledger.HoldEdit{
+		Quotes:      []ledger.Quote{{Slot: "E", Quantity: 3, UnitAmount: 500}},
+		Slots:       map[ledger.SlotID]ledger.Slot{"E": e},
+		Allocations: map[ledger.SlotID][]ledger.Allocation{"E": {{Shard: 0, Quantity: 1}}},
+	}
+	c, err := ledger.EditHold(hold, edit, s.origin(ledger.CommandEditHold), s.now)
+	grown := s.commit("edit", c, err).Holds[0].Next
+	s.now = s.now.Add(time.Second)
+	c, err = ledger.EditHold(grown, ledger.HoldEdit{ExtendFor: grown.HoldFor}, s.origin(ledger.CommandExtendHold), s.now)
+	longer := s.commit("extend", c, err).Holds[0].Next
+	c, err = ledger.ConfirmPart(longer, []ledger.ReturnLine{{Slot: "E", Quantity: 1}}, "", s.origin(ledger.CommandConfirmHold), s.now)
+	s.commit("confirm a part", c, err)
+}
+
+// policies says something for a resource type, and then something else.
+func (s *script) policies() {
+	scope := ledger.PolicyScope{ResourceType: "flight"}
+	c, err := ledger.SetPolicy(scope, ledger.ScopePolicy{}, ledger.InheritAll(), s.origin(ledger.CommandPutPolicy), s.now)
+	first := s.commit("policy", c, err).Policies[0].Next
+	c, err = ledger.SetPolicy(scope, first, ledger.PolicyLayer{Policy: ledger.DefaultPolicy()}, s.origin(ledger.CommandPutPolicy), s.now)
+	s.commit("other policy", c, err)
+}
+
+// reshards gives a slot more shards and fewer, and sells what is left on one that retired.
+func (s *script) reshards() {
+	s.edit("reshard up", func(d *ledger.SlotDefinition) { d.Terms.Shards = 4 })
+	s.edit("reshard down", func(d *ledger.SlotDefinition) { d.Terms.Shards = 1 })
+	slots, err := s.store.Slots(s.Context(), []ledger.SlotID{"B"})
+	if err != nil || len(slots) != 1 {
+		s.Fatalf("slots %v, error %v", slots, err)
+	}
+	s.hold("create beside retired shards", slots[0])
+	s.edit("reshard up again", func(d *ledger.SlotDefinition) { d.Terms.Shards = 3 })
+}
+
 // refusals are made with what was true earlier.
 func (s *script) refusals() {
-	s.recorder.purpose = "refused create"
 	c, err := s.newHold(ledger.Slot{ID: "B", Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 500, Currency: "USD"}, Shards: 2}, Policy: ledger.DefaultPolicy()})
+	s.refused("refused create", c, err)
+}
+
+// refused commits a change that the store refuses.
+func (s *script) refused(purpose string, c ledger.Change, err error) {
+	s.Helper()
+	s.recorder.purpose = purpose
 	if err != nil {
 		s.Fatal(err)
 	}
 	var refused *ledger.Refused
 	if err := s.store.Commit(s.Context(), c); !errors.As(err, &refused) {
-		s.Fatalf("a hold at an old price: %v, want it refused", err)
+		s.Fatalf("%s: %v, want it refused", purpose, err)
 	}
 }
 
@@ -255,6 +366,13 @@ func (s *script) reads() {
 		must(err)
 	}
 	_, err = s.store.SlotEvents(ctx, "B")
+	must(err)
+	scopes := append(ledger.Scopes("flight", "OZ-102"), ledger.PolicyScope{ResourceType: "none"})
+	_, err = s.store.Policies(ctx, scopes)
+	must(err)
+	_, err = s.store.PolicyEvents(ctx, scopes[0])
+	must(err)
+	_, err = s.store.Quota(ctx, scriptOwner)
 	must(err)
 	for _, from := range []time.Time{{}, s.now.Add(-time.Hour)} {
 		for _, to := range []time.Time{{}, s.now.Add(time.Hour)} {
