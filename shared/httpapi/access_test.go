@@ -34,20 +34,36 @@ func TestCaseL1_EveryRouteEveryCaller(t *testing.T) {
 		"POST /v1/holds/{hold_id}/confirm": {403, 403, 200, 403, 403, 403, 401, 403},
 		"POST /v1/holds/{hold_id}/cancel":  {200, 404, 403, 403, 403, 403, 401, 403},
 		"POST /v1/holds/{hold_id}/payment": {202, 404, 403, 403, 403, 403, 401, 403},
+		"PATCH /v1/holds/{hold_id}":        {200, 404, 403, 403, 403, 403, 401, 403},
+		"POST /v1/holds/{hold_id}/extend":  {200, 404, 403, 403, 403, 403, 401, 403},
+		"POST /v1/holds/{hold_id}/return":  {403, 403, 200, 403, 403, 403, 401, 403},
 		"GET /v1/slots/{slot_id}":          {403, 403, 403, 200, 200, 403, 401, 403},
 		"PUT /v1/slots/{slot_id}":          {403, 403, 403, 200, 403, 403, 401, 403},
 		"PATCH /v1/slots/{slot_id}":        {403, 403, 403, 200, 403, 403, 401, 403},
+
+		"GET /v1/policies/{resource_type}":               {403, 403, 403, 200, 200, 403, 401, 403},
+		"PUT /v1/policies/{resource_type}":               {403, 403, 403, 200, 403, 403, 401, 403},
+		"GET /v1/policies/{resource_type}/{resource_id}": {403, 403, 403, 200, 200, 403, 401, 403},
+		"PUT /v1/policies/{resource_type}/{resource_id}": {403, 403, 403, 200, 403, 403, 401, 403},
 
 		"GET /v1/reservations/{reservation_id}":                  {200, 404, 200, 403, 200, 403, 401, 403},
 		"POST /v1/reservations/{reservation_id}/payment-session": {200, 404, 403, 403, 403, 403, 401, 403},
 		"POST /v1/reservations/{reservation_id}/cancel":          {200, 404, 403, 403, 200, 403, 401, 403},
 		"POST /v1/reservations/{reservation_id}/delivery":        {403, 403, 200, 403, 403, 403, 401, 403},
 	}
-	const deliveryPath = "/v1/reservations/{reservation_id}/delivery"
+	const (
+		deliveryPath = "/v1/reservations/{reservation_id}/delivery"
+		returnPath   = "/v1/holds/{hold_id}/return"
+		typePath     = "/v1/policies/{resource_type}"
+		resourcePath = "/v1/policies/{resource_type}/{resource_id}"
+	)
 	bodies := map[string]string{
 		"PUT /v1/slots/{slot_id}":   `{"resource_type":"flight","resource_id":"KE0901","capacity":9,"unit_amount":1,"currency":"KRW","open":false}`,
 		"PATCH /v1/slots/{slot_id}": `{"open":false}`,
+		"PATCH /v1/holds/{hold_id}": `{"lines":[{"slot_id":"{slot_id}","quantity":2,"unit_amount":1000}]}`,
 		"POST " + deliveryPath:      `{"delivered":true}`,
+		"PUT " + typePath:           `{"hold_seconds":60}`,
+		"PUT " + resourcePath:       `{"hold_seconds":60}`,
 	}
 	for _, route := range topology.Routes() {
 		if !strings.Contains(route.Path, "{") {
@@ -65,19 +81,33 @@ func TestCaseL1_EveryRouteEveryCaller(t *testing.T) {
 			if strings.Contains(route.Path, "{reservation_id}") {
 				reservation = f.mustPay(owner("U"), hold)
 			}
-			if route.Path == deliveryPath {
+			named := strings.NewReplacer("{hold_id}", hold, "{slot_id}", slot, "{reservation_id}", reservation,
+				"{resource_type}", slot, "{resource_id}", slot)
+			isPolicy := strings.HasPrefix(route.Path, typePath)
+			switch {
+			case route.Path == deliveryPath:
 				f.sell(reservation)
+			case route.Path == returnPath:
+				f.post("/v1/holds/"+hold+"/confirm", "", service(), f.key()).want(http.StatusOK)
+			case isPolicy:
+				f.putPolicy(slot, `{"scarce":true}`).want(http.StatusCreated)
+				f.putPolicy(slot+"/"+slot, `{"scarce":true}`).want(http.StatusCreated)
 			}
 			state := func() string {
 				text := f.get("/v1/holds/"+hold, "", owner("U")).body + f.get("/v1/slots/"+slot, "", catalog()).body
+				if isPolicy {
+					text += f.get(named.Replace(typePath), "", catalog()).body + f.get(named.Replace(resourcePath), "", catalog()).body
+				}
 				if reservation != "" {
 					text += f.get("/v1/reservations/"+reservation, "", owner("U")).body
 				}
 				return text
 			}
 			before := state()
-			path := strings.NewReplacer("{hold_id}", hold, "{slot_id}", slot, "{reservation_id}", reservation).Replace(route.Path)
-			a := f.do(call{method: route.Method, path: path, claims: caller.claims, headers: f.key(), body: bodies[route.Method+" "+route.Path]})
+			a := f.do(call{
+				method: route.Method, path: named.Replace(route.Path), claims: caller.claims, headers: f.key(),
+				body: named.Replace(bodies[route.Method+" "+route.Path]),
+			})
 			if a.status != statuses[i] {
 				t.Errorf("%s %s by %s: status %d, want %d: %s", route.Method, route.Path, caller.name, a.status, statuses[i], a.body)
 			}
@@ -105,6 +135,10 @@ func TestP11_ForeignIsUnknown(t *testing.T) {
 		{call{method: http.MethodGet, path: "/v1/holds/%s"}, holds, "hold_not_found"},
 		{call{method: http.MethodPost, path: "/v1/holds/%s/cancel"}, holds, "hold_not_found"},
 		{call{method: http.MethodPost, path: "/v1/holds/%s/payment"}, holds, "hold_not_found"},
+		{call{method: http.MethodPatch, path: "/v1/holds/%s", body: line("seat", 2)}, holds, "hold_not_found"},
+		{call{method: http.MethodPatch, path: "/v1/holds/%s", body: line("other", 2)}, holds, "hold_not_found"},
+		{call{method: http.MethodPatch, path: "/v1/holds/%s", body: `{"hold_seconds":1}`}, holds, "hold_not_found"},
+		{call{method: http.MethodPost, path: "/v1/holds/%s/extend"}, holds, "hold_not_found"},
 		{call{method: http.MethodGet, path: "/v1/reservations/%s"}, reservations, "reservation_not_found"},
 		{call{method: http.MethodPost, path: "/v1/reservations/%s/cancel"}, reservations, "reservation_not_found"},
 		{call{method: http.MethodPost, path: "/v1/reservations/%s/payment-session"}, reservations, "reservation_not_found"},
@@ -129,6 +163,8 @@ func TestP11_ForeignIsUnknown(t *testing.T) {
 		t.Errorf("V lists %v", got)
 	}
 	missing := f.post("/v1/holds/anything-else/confirm", "", service(), f.key())
+	missing.wantProblem(http.StatusNotFound, "hold_not_found")
+	missing = f.post("/v1/holds/anything-else/return", "", service(), f.key())
 	missing.wantProblem(http.StatusNotFound, "hold_not_found")
 	missing = f.post("/v1/reservations/anything-else/delivery", `{"delivered":true}`, service(), f.key())
 	missing.wantProblem(http.StatusNotFound, "reservation_not_found")
@@ -155,6 +191,9 @@ func TestP11_ForeignAndUnknownCostTheSame(t *testing.T) {
 		{call{method: http.MethodGet, path: "/v1/holds/%s"}, holds},
 		{call{method: http.MethodPost, path: "/v1/holds/%s/cancel"}, holds},
 		{call{method: http.MethodPost, path: "/v1/holds/%s/payment"}, holds},
+		{call{method: http.MethodPatch, path: "/v1/holds/%s", body: line("seat", 2)}, holds},
+		{call{method: http.MethodPatch, path: "/v1/holds/%s", body: `{"hold_seconds":1}`}, holds},
+		{call{method: http.MethodPost, path: "/v1/holds/%s/extend"}, holds},
 		{call{method: http.MethodGet, path: "/v1/reservations/%s"}, reservations},
 		{call{method: http.MethodPost, path: "/v1/reservations/%s/cancel"}, reservations},
 		{call{method: http.MethodPost, path: "/v1/reservations/%s/payment-session"}, reservations},

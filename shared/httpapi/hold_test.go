@@ -120,14 +120,16 @@ func TestCaseC6_ReadersReleaseNothing(t *testing.T) {
 // end in zeros.
 func TestHoldAnswer(t *testing.T) {
 	f := newFixture(t)
-	f.define("B", 9, `"unit_amount":70`)
+	f.define("B", 9, `"unit_amount":70`, `"policy":{"hold_max_seconds":2400}`)
 	f.define("A", 9, `"policy":{"hold_seconds":60,"grace_seconds":5}`)
 	f.clock.Advance(120 * time.Millisecond)
 	body := `{"lines":[{"slot_id":"B","quantity":3,"unit_amount":70},{"slot_id":"A","quantity":2,"unit_amount":1000}]}`
 	a := f.create(owner("U"), body, f.key())
 	a.want(http.StatusCreated)
-	want := `{"created_at":"2026-11-30T12:00:00.120Z","expires_at":"2026-11-30T12:01:00.120Z","grace_seconds":5,` +
-		`"hold_id":"` + a.text("hold_id") + `",` +
+	// Of the two policies the shortest of each counts: A's life and grace, B's longest life.
+	want := `{"created_at":"2026-11-30T12:00:00.120Z","expires_at":"2026-11-30T12:01:00.120Z",` +
+		`"extendable_until":"2026-11-30T12:40:00.120Z","grace_seconds":5,` +
+		`"hold_id":"` + a.text("hold_id") + `","hold_seconds":60,` +
 		`"lines":[{"amount":2000,"quantity":2,"returned_quantity":0,"slot_id":"A","unit_amount":1000},` +
 		`{"amount":210,"quantity":3,"returned_quantity":0,"slot_id":"B","unit_amount":70}],"payment_open":false,` +
 		`"release_at":"2026-11-30T12:01:00.120Z","server_time":"2026-11-30T12:00:00.120Z","status":"HELD",` +

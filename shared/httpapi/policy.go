@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -63,16 +64,22 @@ func (a *API) getPolicy(r *http.Request, scope ledger.PolicyScope) {
 		x.fail(err)
 		return
 	}
-	x.answerJSON(http.StatusOK, scopePolicyOf(policies[0]))
+	response, err := renderPolicy(policies[0], false)
+	if err != nil {
+		x.fail(fmt.Errorf("write the policy: %w", err))
+		return
+	}
+	x.answer(response.Status, response.Body)
 }
 
-// renderPolicy makes the answer that a command gives.
+// renderPolicy makes the answer that a command gives. A part that is said to be empty is
+// told as such.
 func renderPolicy(p ledger.ScopePolicy, created bool) (ledger.Response, error) {
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
 	}
-	body, err := json.Marshal(scopePolicyOf(p))
+	body, err := json.Marshal(scopePolicyOf(p), keepEmpty)
 	return ledger.Response{Status: status, Body: body}, err
 }
 

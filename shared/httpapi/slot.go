@@ -136,6 +136,11 @@ func patchOf(body SlotPatch) (ledger.SlotPatch, error) {
 		Policy:     policy,
 		Currency:   converted[ledger.Currency](body.Currency),
 		Capacity:   units(body.Capacity), CapacityDelta: units(body.CapacityDelta),
+		AcceptOversold: body.AcceptOversold != nil && *body.AcceptOversold,
+	}
+	if body.Shards != nil {
+		shards := int(*body.Shards)
+		patch.Shards = &shards
 	}
 	if body.StartsAt != nil {
 		startsAt := time.Time(*body.StartsAt)

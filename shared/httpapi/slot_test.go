@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,9 +30,15 @@ func TestSlotAnswer(t *testing.T) {
 	f := newFixture(t)
 	want := `{"attributes":{"cabin":"economy"},"available":10,"capacity":10,"confirmed":0,"created_at":"2026-11-30T12:00:00.000Z",` +
 		`"currency":"KRW","ends_at":"2026-12-01T12:00:00.000Z","held":0,"open":true,` +
-		`"policy":{"cancel_until_seconds":0,"delivery":"none","grace_seconds":120,"hold_max_seconds":7200,"hold_seconds":7200,` +
+		`"policy":{"cancel_until_seconds":0,"cooldown_seconds":0,"delivery":"none","expiries_max":0,"grace_seconds":120,` +
+		`"hold_max_seconds":7200,"hold_seconds":7200,"holds_max_per_owner":0,"holds_max_per_signal":0,` +
 		`"late_payment":"reacquire","late_payment_by_provider":false,"on_decline":"release","quantity_max_per_hold":4,` +
-		`"restock":true,"unknown_max_seconds":900},` +
+		`"quantity_max_per_owner":0,"quantity_max_per_owner_of_resource":0,` +
+		`"restock":true,"sale_time_zone":"","scarce":false,"unknown_max_seconds":900},` +
+		`"policy_inherits":["grace_seconds","hold_max_seconds","on_decline","late_payment","late_payment_by_provider",` +
+		`"unknown_max_seconds","delivery","cancel_until_seconds","restock","grant_to_slot_id","quantity_max_per_owner",` +
+		`"quantity_max_per_owner_of_resource","holds_max_per_owner","expiries_max","cooldown_seconds","holds_max_per_signal",` +
+		`"sale_from","sale_until","sale_ends_seconds_before_start","sale_time_zone","scarce"],` +
 		`"price_version":1,"resource_id":"KE0901","resource_type":"flight","shards":3,"slot_id":"S","starts_at":"2026-12-01T09:30:00.123Z",` +
 		`"unit_amount":1000,"updated_at":"2026-11-30T12:00:00.000Z","version":1}`
 	created := f.put("S", definition)
@@ -73,13 +80,67 @@ func TestSlotChanges(t *testing.T) {
 	f.patch("S", `{"capacity_delta":-999999900,"open":false,"policy":{"grace_seconds":0}}`).want(http.StatusOK)
 	f.create(owner("U"), strings.ReplaceAll(line("S", 1), "1000", "1200"), f.key()).wantProblem(http.StatusConflict, "slot_closed")
 
-	f.put("S", strings.Replace(definition, `"shards":3`, `"shards":4`, 1)).wantProblem(http.StatusConflict, "slot_fixed")
 	f.put("S", strings.Replace(definition, "KE0901", "KE0902", 1)).wantProblem(http.StatusConflict, "slot_fixed")
 	f.put("S", strings.Replace(definition, `"capacity":10`, `"capacity":3`, 1)).wantProblem(http.StatusConflict, "capacity_in_use")
 	f.put("S", definition).want(http.StatusOK)
 	f.create(owner("U"), line("S", 5), f.key()).wantProblem(http.StatusConflict, "quantity_over_limit")
 	f.patch("T", `{"open":false}`).wantProblem(http.StatusNotFound, "slot_not_found")
 	f.counters("S", 6, 4, 0, 10)
+	f.balanced()
+}
+
+// The stock of a slot is spread over more parts, or fewer, while it is sold: by a PATCH and
+// by a PUT. Nothing is lost on the way, and a hold goes back to where it came from.
+func TestASlotIsResharded(t *testing.T) {
+	f := newFixture(t)
+	f.define("S", 10, `"shards":3`)
+	hold := f.mustHold(owner("U"), "S", 4)
+	for _, shards := range []int{16, 2, 1} {
+		a := f.patch("S", fmt.Sprintf(`{"shards":%d}`, shards))
+		a.want(http.StatusOK)
+		if got := fmt.Sprint(a.json()["shards"]); got != fmt.Sprint(shards) {
+			t.Errorf("the slot has %s shards, want %d", got, shards)
+		}
+		f.counters("S", 6, 4, 0, 10)
+	}
+	f.post("/v1/holds/"+hold+"/cancel", "", owner("U"), f.key()).want(http.StatusOK)
+	all := f.create(owner("V"), line("S", 10), f.key())
+	all.want(http.StatusCreated)
+	f.counters("S", 0, 10, 0, 10)
+	f.balanced()
+}
+
+// An operator who finds fewer units than are promised says so: the slot closes, shows what
+// is missing, and opens again only when its capacity fits.
+func TestAnOversoldSlot(t *testing.T) {
+	f := newFixture(t)
+	f.define("S", 5)
+	hold := f.mustHold(owner("U"), "S", 4)
+	f.patch("S", `{"capacity":3}`).wantProblem(http.StatusConflict, "capacity_in_use")
+	f.patch("S", `{"capacity":3,"accept_oversold":false}`).wantProblem(http.StatusConflict, "capacity_in_use")
+	if a := f.get("/v1/slots/S", "", catalog()); strings.Contains(a.body, "oversold") {
+		t.Errorf("a sound slot answers %s", a.body)
+	}
+	marked := f.patch("S", `{"capacity":3,"accept_oversold":true}`)
+	marked.want(http.StatusOK)
+	for _, a := range []answer{marked, f.get("/v1/slots/S", "", operator())} {
+		if got := fmt.Sprintf("%v %v", a.json()["oversold"], a.json()["open"]); got != "1 false" {
+			t.Errorf("oversold and open are %s, want 1 false: %s", got, a.body)
+		}
+	}
+	refused := f.patch("S", `{"open":true}`)
+	refused.wantProblem(http.StatusConflict, "slot_oversold")
+	if got := refused.members("slots", "slot_id"); !slices.Equal(got, []string{"S"}) {
+		t.Errorf("the problem names %v", got)
+	}
+	f.create(owner("V"), line("S", 1), f.key()).wantProblem(http.StatusConflict, "slot_closed")
+	f.post("/v1/holds/"+hold+"/confirm", "", service(), f.key()).want(http.StatusOK)
+	open := f.patch("S", `{"capacity":4,"open":true}`)
+	open.want(http.StatusOK)
+	if strings.Contains(open.body, "oversold") {
+		t.Errorf("the slot fits again and answers %s", open.body)
+	}
+	f.counters("S", 0, 0, 4, 4)
 	f.balanced()
 }
 
@@ -155,7 +216,7 @@ func TestSlotRefusals(t *testing.T) {
 	f.get("/v1/slots/S", "", catalog()).wantProblem(http.StatusNotFound, "slot_not_found")
 	f.put(strings.Repeat("s", 128), definition).want(http.StatusCreated)
 	f.put("a.b_c:d-E9", definition).want(http.StatusCreated)
-	for _, body := range []string{`{}`, `{"shards":2}`, `{"capacity":1,"capacity_delta":1}`, `{"open":null}`, `{"open":"true"}`, `{"resource_id":"x"}`, ``} {
+	for _, body := range []string{`{}`, `{"shards":0}`, `{"shards":65}`, `{"shards":1.5}`, `{"accept_oversold":1}`, `{"capacity":1,"capacity_delta":1}`, `{"open":null}`, `{"open":"true"}`, `{"resource_id":"x"}`, ``} {
 		f.patch("a.b_c:d-E9", body).wantProblem(http.StatusBadRequest, "invalid_request")
 	}
 	f.do(call{

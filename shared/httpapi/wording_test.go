@@ -198,10 +198,10 @@ func TestEveryPatternHasWords(t *testing.T) {
 func (f *fixture) mustHaveWords(method, path string, p *openapi3.Parameter) {
 	f.t.Helper()
 	everything := map[string]any{"sub": "olga", "scope": "holds confirm catalog operate", "groups": "ops"}
-	c := call{method: method, path: strings.NewReplacer("{hold_id}", "hold_1", "{slot_id}", "seat", "{reservation_id}", "rsv_1").Replace(path), claims: everything, headers: f.key()}
+	c := call{method: method, path: fillIn(path), claims: everything, headers: f.key()}
 	switch p.In {
 	case openapi3.ParameterInPath:
-		c.path = strings.Replace(strings.Replace(path, "{"+p.Name+"}", "a b", 1), "{slot_id}", "seat", 1)
+		c.path = fillIn(strings.Replace(path, "{"+p.Name+"}", "a b", 1))
 	case openapi3.ParameterInQuery:
 		c.query = p.Name + "=a%20b"
 	case openapi3.ParameterInHeader:
@@ -217,6 +217,12 @@ func (f *fixture) mustHaveWords(method, path string, p *openapi3.Parameter) {
 	if !slices.Contains(a.members("errors", "name"), p.Name) {
 		f.t.Errorf("%s %s: the answer does not name %s: %s", method, path, p.Name, a.body)
 	}
+}
+
+// fillIn puts some name in place of each parameter of a path.
+func fillIn(path string) string {
+	return strings.NewReplacer("{hold_id}", "hold_1", "{slot_id}", "seat", "{reservation_id}", "rsv_1",
+		"{resource_type}", "flight", "{resource_id}", "KE0901").Replace(path)
 }
 
 // A currency is one that somebody can be charged in.
