@@ -1815,14 +1815,14 @@ type FindAvailabilityParams struct {
 	// Nights Asks for stays: groups of this many slots, each of which starts when the one before
 	// ends, so only slots with `ends_at` count. There is at most one group for each first
 	// slot: the one whose attributes change the least from slot to slot. Not together with
-	// `adjacent`. Refused with 400 where more than 1,000 slots start within one stay.
+	// `adjacent`. It may be refused with 400 where 1,000 slots or more start within one stay.
 	Nights *int32 `form:"nights,omitempty" json:"nights,omitempty"`
 
 	// Adjacent Asks for this many seats side by side: slots with the same start and end and the same
 	// attributes `row` and, where there is one, `section`, whose attribute `seat` is a whole
 	// number that rises by one. One unit of each is wanted, so `party_size` does not go with
-	// it. Refused with 400 where more than 1,000 slots of the resource start at one time:
-	// make each block of a large hall a resource.
+	// it. It may be refused with 400 where 1,000 slots of the resource or more start at one
+	// time: make each block of a large hall a resource.
 	Adjacent *int32 `form:"adjacent,omitempty" json:"adjacent,omitempty"`
 
 	// SlotIds The slots wanted, joined by commas. Not together with any other parameter.

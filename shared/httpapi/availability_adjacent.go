@@ -100,7 +100,7 @@ func (r *availabilityReader) findSeats(ctx context.Context, s search) (found, er
 	}
 	if !looked {
 		return found{}, invalid("query", "adjacent", fmt.Sprintf(
-			"more than %d slots of the resource start at one time, which is too many to look at", groupSlotsLookedMax))
+			"some %d slots of the resource or more start at one time, which is too many to look at", groupSlotsLookedMax))
 	}
 	return found{next: seatPosition{start: waiting[0].StartsAt}.cursor()}.withGroups(groups), nil
 }

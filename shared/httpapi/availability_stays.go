@@ -14,6 +14,9 @@ const (
 	// groupSlotsLookedMax bounds the slots that one answer looks at beyond its first page: a
 	// public question must not cost as much as anybody likes. The document tells it.
 	groupSlotsLookedMax = groupReadSlots * pageReadsMax
+	// groupReadsMax is one more read than these slots need: how far a stay reaches is guessed
+	// before it is read, and a wrong guess ends one read early.
+	groupReadsMax = pageReadsMax + 1
 )
 
 // findStays looks at one page of slots and finds the stays that begin with them.
@@ -61,18 +64,17 @@ func (r *availabilityReader) readAhead(ctx context.Context, s search, plan stayP
 		return nil
 	}
 	in := s.in
-	after := ledger.Cursor("")
-	for reads := 0; ; reads++ {
+	after, looked := ledger.Cursor(""), 0
+	for range groupReadsMax {
 		first, last, ahead := plan.needs()
 		if first.IsZero() || last.Before(known) {
 			return nil
 		}
-		if reads == pageReadsMax {
-			return invalid("query", "nights", fmt.Sprintf(
-				"more than %d slots start within one such stay, which is too many to look at; ask for fewer nights", groupSlotsLookedMax))
-		}
 		if after == "" {
 			in.from, in.to = later(known, first), endOfRange(ahead)
+			if looked > 0 {
+				in.to = time.Time{} // it was guessed wrong once
+			}
 		}
 		page, err := r.page(ctx, in, ledger.Page{Limit: groupReadSlots, After: after})
 		if err != nil {
@@ -83,6 +85,7 @@ func (r *availabilityReader) readAhead(ctx context.Context, s search, plan stayP
 			return err
 		}
 		plan.add(fitting)
+		looked += len(page.slots)
 		switch after = page.next; {
 		case after == "" && in.to.IsZero():
 			return nil
@@ -92,6 +95,8 @@ func (r *availabilityReader) readAhead(ctx context.Context, s search, plan stayP
 			known = page.slots[len(page.slots)-1].StartsAt
 		}
 	}
+	return invalid("query", "nights", fmt.Sprintf(
+		"some %d slots or more start within one such stay, which is too many to look at; ask for fewer nights", groupSlotsLookedMax))
 }
 
 func later(a, b time.Time) time.Time {
