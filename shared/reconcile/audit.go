@@ -16,7 +16,7 @@ type Source interface {
 // Violation is one broken promise with what shows it.
 type Violation struct {
 	Promise string // "P1", "P2", …
-	Subject string // the slot and shard, the hold, or the reservation
+	Subject string // the slot and shard, the hold, the reservation, the policy, or the count of an owner
 	Found   string
 }
 
@@ -26,12 +26,16 @@ func (v Violation) String() string {
 
 // Report is what an audit found.
 type Report struct {
-	Slots, Holds, Reservations, Events int
+	Slots, Policies, Holds, Reservations, Events int
 	// Archived counts the holds and reservations that lie in the archive and have not left
 	// the table yet. They and their events are not among those above.
 	Archived int
 	// Money is what the reservations above took and gave back, by currency.
-	Money      map[ledger.Currency]Money
+	Money map[ledger.Currency]Money
+	// Oversold are the slots of which more is promised than there is, as an operator has
+	// marked them. That breaks no promise of the ledger, and somebody must keep those that
+	// were made.
+	Oversold   []Oversold
 	Violations []Violation
 }
 

@@ -16,7 +16,7 @@ type item struct {
 
 func (i item) String() string { return fmt.Sprintf("stock of %s, shard %d", i.slot, i.shard) }
 
-// version names one state of a hold, reservation or slot.
+// version names one state of a hold, reservation, slot or policy.
 type version struct {
 	subject string
 	number  ledger.Version
@@ -28,6 +28,8 @@ type books struct {
 	stock        map[item]ledger.Stock
 	holds        map[ledger.HoldID]ledger.StoredHold
 	reservations map[ledger.ReservationID]ledger.StoredReservation
+	policies     map[ledger.PolicyScope]ledger.ScopePolicy
+	quotas       []ledger.Quota
 	events       map[version]int
 	// promised is what holds say of each stock item, told what the events of each subject
 	// say of it.
@@ -38,6 +40,10 @@ type books struct {
 	// granted is what the events of each reservation added to each stock item.
 	granted map[ledger.ReservationID]map[item]ledger.Units
 	money   map[ledger.Currency]Money
+	// counted is what the holds of each owner say of each count, and archivedSales what those
+	// among them that lie in the archive sold of each slot.
+	counted       map[ownerCount]ledger.Units
+	archivedSales map[ledger.SlotID]ledger.Units
 
 	violations []Violation
 }
@@ -46,8 +52,9 @@ func newBooks() *books {
 	return &books{
 		slots: map[ledger.SlotID]ledger.Slot{}, stock: map[item]ledger.Stock{},
 		holds: map[ledger.HoldID]ledger.StoredHold{}, events: map[version]int{},
-		reservations: map[ledger.ReservationID]ledger.StoredReservation{},
-		promised:     map[item]ledger.Counters{}, told: map[string]map[item]ledger.Counters{}, archived: map[string]bool{},
+		reservations: map[ledger.ReservationID]ledger.StoredReservation{}, policies: map[ledger.PolicyScope]ledger.ScopePolicy{},
+		counted: map[ownerCount]ledger.Units{}, archivedSales: map[ledger.SlotID]ledger.Units{},
+		promised: map[item]ledger.Counters{}, told: map[string]map[item]ledger.Counters{}, archived: map[string]bool{},
 		granted: map[ledger.ReservationID]map[item]ledger.Units{}, money: map[ledger.Currency]Money{},
 	}
 }
@@ -59,6 +66,10 @@ func (b *books) add(r ledger.Records) {
 	for _, s := range r.Stock {
 		b.stock[item{s.Slot, s.Shard}] = s
 	}
+	for _, p := range r.Policies {
+		b.policies[p.Scope] = p
+	}
+	b.quotas = append(b.quotas, r.Quotas...)
 	for _, h := range r.Holds {
 		b.holds[h.Hold.ID] = h
 		if h.Hold.ArchivedIn != "" {
@@ -109,9 +120,15 @@ func subject(e ledger.Event) string {
 		return "hold " + string(e.Hold.ID)
 	case e.Reservation != nil:
 		return "reservation " + string(e.Reservation.ID)
+	case e.Policy != nil:
+		return policySubject(e.Policy.Scope)
 	default:
 		return "slot " + string(e.Slot.ID)
 	}
+}
+
+func policySubject(s ledger.PolicyScope) string {
+	return "policy " + string(s.ResourceType) + "/" + string(s.ResourceID)
 }
 
 func (b *books) violated(promise, who, format string, args ...any) {
@@ -120,8 +137,12 @@ func (b *books) violated(promise, who, format string, args ...any) {
 
 // close adds up and compares.
 func (b *books) close() Report {
-	report := Report{Slots: len(b.slots), Events: b.liveEvents(), Archived: len(b.archived), Money: b.money}
+	report := Report{
+		Slots: len(b.slots), Policies: len(b.policies), Events: b.liveEvents(), Archived: len(b.archived),
+		Money: b.money, Oversold: b.oversold(),
+	}
 	for _, h := range b.holds {
+		b.closeCounts(h.Hold)
 		if h.Hold.ArchivedIn != "" {
 			b.closeArchivedHold(h)
 			continue
@@ -139,13 +160,12 @@ func (b *books) close() Report {
 		b.closeReservation(r)
 	}
 	for _, s := range b.slots {
-		b.wantEvents("slot "+string(s.ID), s.Version)
-		for shard := range s.Terms.Shards {
-			if _, found := b.stock[item{s.ID, ledger.Shard(shard)}]; !found {
-				b.violated("P1", item{s.ID, ledger.Shard(shard)}.String(), "the slot has %d shards and this stock item is missing", s.Terms.Shards)
-			}
-		}
+		b.closeSlot(s)
 	}
+	for scope, p := range b.policies {
+		b.wantEvents(policySubject(scope), p.Version)
+	}
+	b.closeQuotas()
 	told := b.toldByLive()
 	for key, s := range b.stock {
 		b.closeStock(key, s, told[key])
@@ -232,8 +252,11 @@ func (b *books) closeStock(key item, s ledger.Stock, told ledger.Counters) {
 	if c.Available < 0 || c.Held < 0 || c.Confirmed < 0 || c.Available+c.Held+c.Confirmed != c.Capacity {
 		b.violated("P1", key.String(), "counters %+v", c)
 	}
-	if slot, found := b.slots[key.slot]; !found || slot.Terms != s.Terms {
+	switch slot, found := b.slots[key.slot]; {
+	case !found || slot.Terms != s.Terms:
 		b.violated("P1", key.String(), "its terms are not those of its slot")
+	case int(key.shard) >= stockItems(slot):
+		b.violated("P1", key.String(), "the slot has %d stock items, and this is another one", stockItems(slot))
 	}
 	if want := b.promised[key]; c.Held != want.Held || c.Confirmed != want.Confirmed+archived.Confirmed {
 		b.violated("P2", key.String(), "held %d and confirmed %d, but its holds have %d and %d, and the archived ones confirmed %d",
