@@ -158,6 +158,9 @@ func (w *worker) sell(ctx context.Context) error {
 		if !bought && quantity == 1 {
 			return nil
 		}
+		if sold := w.session.book.soldUnits(); sold > w.session.plan.Units {
+			return fmt.Errorf("%d units are sold of %d", sold, w.session.plan.Units)
+		}
 	}
 	return fmt.Errorf("after %d requests of one worker there is still something left of %d units", requestsMax, w.session.plan.Units)
 }
