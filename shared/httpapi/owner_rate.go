@@ -68,7 +68,7 @@ func (o *ownerRates) take(owner ledger.OwnerID, now time.Time) time.Duration {
 		full = known
 	}
 	if latest := now.Add(burst); full.After(latest) {
-		full = latest // the clock was set back
+		full, o.fullAt[owner] = latest, latest // the clock was set back
 	}
 	if full = full.Add(each); full.Sub(now) > burst {
 		return full.Sub(now) - burst
