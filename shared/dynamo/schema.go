@@ -9,7 +9,7 @@ type Schema struct {
 	// StreamView is what a stream record carries of an item.
 	StreamView string
 	// TimeToLiveAttribute holds whole epoch seconds. It is set only on idempotency
-	// records and archived items; it never ends a hold.
+	// records, counters of signals and archived items; it never ends a hold.
 	TimeToLiveAttribute string
 }
 

@@ -13,6 +13,7 @@ var archiveRules = []rule{
 	{"StaleMarkIsRefused", staleMarkIsRefused},
 	{"CanceledHoldCountsNothing", canceledHoldCountsNothing},
 	{"MovedUnitsAreCountedNet", movedUnitsAreCountedNet},
+	{"EditedHoldIsCountedNet", editedHoldIsCountedNet},
 	{"ReacquiredPairIsCountedApart", reacquiredPairIsCountedApart},
 	{"M3_HoldOfARestlessReservationStays", holdOfARestlessReservationStays},
 	{"ReservationIsMarkedAfterItsHold", reservationIsMarkedAfterItsHold},
@@ -159,6 +160,22 @@ func movedUnitsAreCountedNet(f *fixture) {
 		ledger.Counters{Available: -4, Confirmed: 1, Capacity: -3},
 		ledger.Counters{Available: -2, Confirmed: 1, Capacity: -1})
 	CheckBooks(f.T, f.store, []ledger.SlotID{"A"}, []ledger.HoldID{first.ID, second.ID})
+}
+
+// editedHoldIsCountedNet: what an edit took and gave back is told by events of the hold too.
+// What its owner has bought counts on while the hold lies in the archive.
+func editedHoldIsCountedNet(f *fixture) {
+	f.now = distant
+	a, b := f.slot("A", limited(5, allLimits(9))), f.slot("B", limited(5, allLimits(9)))
+	hold := f.held(one(a, 2))
+	f.commit(f.relined(hold, []ledger.Quote{quoted(a, 1), quoted(b, 3)}, one(b, 3)))
+	f.commit(f.built(ledger.ConfirmPart(f.storedHold(hold.ID), []ledger.ReturnLine{{Slot: "B", Quantity: 2}}, "",
+		f.origin(ledger.CommandConfirmHold), f.now)))
+	f.commit(f.marking(hold.ID))
+	f.archivedCounters(a, ledger.Counters{})
+	f.archivedCounters(b, ledger.Counters{Available: -2, Confirmed: 2})
+	f.counts(theOwner, map[ledger.QuotaKey]ledger.Units{slotB: 2, resource: 2})
+	CheckBooks(f.T, f.store, []ledger.SlotID{"A", "B"}, []ledger.HoldID{hold.ID})
 }
 
 // reacquiredPairIsCountedApart: one of the two has events that take units into held, the

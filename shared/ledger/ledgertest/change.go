@@ -158,11 +158,19 @@ func storeKeepsNoReference(f *fixture) {
 	f.storedSlot("A").Attributes["gate"] = "changed by a reader"
 	f.equal("attribute", f.storedSlot("A").Attributes["gate"], "7")
 
+	allLimits(9)(&slot.Policy)
 	change := f.hold(theOwner, one(slot, 1))
 	change.Idempotency = f.record("key")
 	f.commit(change)
 	id := change.Holds[0].Next.ID
 	change.Holds[0].Next.Lines[0].Shards[0].Quantity = 99
+	for _, keys := range [][]ledger.QuotaKey{
+		change.Holds[0].Next.CountsIn, change.Holds[0].Next.Lines[0].CountsIn, f.storedHold(id).CountsIn, f.storedHold(id).Lines[0].CountsIn,
+	} {
+		keys[0] = "changed"
+	}
+	f.equal("counts of the hold", f.storedHold(id).CountsIn, []ledger.QuotaKey{ledger.QuotaHolds})
+	f.equal("counts of the line", f.storedHold(id).Lines[0].CountsIn, []ledger.QuotaKey{resource, slotA})
 	change.Events[0].Movements[0].Quantity = 99
 	change.Idempotency.Response.Body[0] = '!'
 	f.storedHold(id).Lines[0].Shards[0].Quantity = 98
