@@ -8,6 +8,6 @@
 //
 // One mutex guards everything, so every Commit and every read is of one moment. Values
 // are copied on the way in and on the way out: nobody can change what is stored by
-// keeping a slice. Nothing is ever deleted but
-// counts of zero, and nothing survives the process.
+// keeping a slice. Nothing is ever deleted but counts of zero, and nothing survives the
+// process.
 package memory
