@@ -54,8 +54,8 @@ func badSeatCursor() error {
 // findSeats finds seats side by side.
 //
 // The index orders slots by their start and their id, not by row and seat, so what is side
-// by side may be far apart in it. Therefore all slots of one start are read before any
-// group of them is answered, and a page ends between two groups of one start, or between
+// by side may be far apart in it. Therefore all slots of one start, a house, are read before
+// any group of them is answered, and a page ends between two groups of one start, or between
 // two starts. Where one start has more slots than may be looked at, nothing is answered: an
 // answer without some groups would look like one that has them all.
 func (r *availabilityReader) findSeats(ctx context.Context, s search) (found, error) {
@@ -76,26 +76,26 @@ func (r *availabilityReader) findSeats(ctx context.Context, s search) (found, er
 			return found{}, err
 		}
 		waiting, after = slices.Concat(waiting, page.slots), page.next
-		for len(waiting) > 0 {
-			house := houseOf(waiting)
-			if len(house) == len(waiting) && after != "" {
-				break // there may be more of this start
-			}
-			more, err := r.groupsOf(ctx, s, house, position)
+		whole := len(waiting)
+		if after != "" {
+			whole = lastHouse(waiting)
+		}
+		if whole > 0 {
+			more, err := r.groupsOf(ctx, s, waiting[:whole], position)
 			if err != nil {
 				return found{}, err
 			}
-			if room := s.limit - len(groups); len(more) > room {
-				groups = append(groups, more[:room]...)
-				return found{next: seatPosition{start: house[0].StartsAt, after: groups[s.limit-1][0].ID}.cursor()}.withGroups(groups), nil
-			}
-			groups, waiting, position, looked = append(groups, more...), waiting[len(house):], seatPosition{}, true
-			if len(groups) == s.limit && len(waiting) > 0 {
-				return found{next: seatPosition{start: waiting[0].StartsAt}.cursor()}.withGroups(groups), nil
-			}
+			groups, waiting, position, looked = append(groups, more...), waiting[whole:], seatPosition{}, true
 		}
-		if after == "" {
+		switch {
+		case len(groups) > s.limit:
+			groups = groups[:s.limit]
+			last := groups[s.limit-1][0]
+			return found{next: seatPosition{start: last.StartsAt, after: last.ID}.cursor()}.withGroups(groups), nil
+		case after == "":
 			return found{}.withGroups(groups), nil
+		case len(groups) == s.limit:
+			return found{next: seatPosition{start: waiting[0].StartsAt}.cursor()}.withGroups(groups), nil
 		}
 	}
 	if !looked {
@@ -105,19 +105,20 @@ func (r *availabilityReader) findSeats(ctx context.Context, s search) (found, er
 	return found{next: seatPosition{start: waiting[0].StartsAt}.cursor()}.withGroups(groups), nil
 }
 
-// houseOf are the first of the slots that start at one time.
-func houseOf(slots []ledger.Slot) []ledger.Slot {
-	end := slices.IndexFunc(slots, func(slot ledger.Slot) bool { return !slot.StartsAt.Equal(slots[0].StartsAt) })
-	if end < 0 {
-		return slots
+// lastHouse is where the slots begin that start when the last of them does. There may be
+// more of these; those before are whole.
+func lastHouse(slots []ledger.Slot) int {
+	i := len(slots)
+	for i > 0 && slots[i-1].StartsAt.Equal(slots[len(slots)-1].StartsAt) {
+		i--
 	}
-	return slots[:end]
+	return i
 }
 
-// groupsOf are the groups of one house, as far as they come after the position. The seat
+// groupsOf are the groups of whole houses, as far as they come after the position. The seat
 // that the position names need not be free any more, but it must be there.
-func (r *availabilityReader) groupsOf(ctx context.Context, s search, house []ledger.Slot, position seatPosition) ([][]offeredSlot, error) {
-	fitting, err := r.fitting(ctx, s, house)
+func (r *availabilityReader) groupsOf(ctx context.Context, s search, houses []ledger.Slot, position seatPosition) ([][]offeredSlot, error) {
+	fitting, err := r.fitting(ctx, s, houses)
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +126,11 @@ func (r *availabilityReader) groupsOf(ctx context.Context, s search, house []led
 	if position.after == "" {
 		return groups, nil
 	}
-	i := slices.IndexFunc(house, func(slot ledger.Slot) bool { return slot.ID == position.after })
+	i := slices.IndexFunc(houses, func(slot ledger.Slot) bool { return slot.ID == position.after })
 	if i < 0 {
 		return nil, badSeatCursor()
 	}
-	last, is := seatOf(offeredSlot{Slot: house[i]})
+	last, is := seatOf(offeredSlot{Slot: houses[i]})
 	if !is {
 		return nil, badSeatCursor()
 	}

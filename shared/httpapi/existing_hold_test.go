@@ -39,3 +39,28 @@ func TestCaseB12_OwnUnitsAreNotSoldOut(t *testing.T) {
 	}
 	f.balanced()
 }
+
+// Case B12, for a change of a hold: the hold that is to grow is no other one, and another
+// one of the same owner is named.
+func TestCaseB12_TheEditedHoldIsNoOtherOne(t *testing.T) {
+	f := newFixture(t)
+	f.define("seat", 3)
+	f.define("meal", 9)
+	edited := f.mustHold(owner("U"), "seat", 1)
+	f.mustHold(owner("V"), "seat", 1)
+	grow := func(want any) {
+		t.Helper()
+		a := f.do(call{method: http.MethodPatch, path: "/v1/holds/" + edited, claims: owner("U"), headers: f.key(), body: line("seat", 3)})
+		a.wantProblem(http.StatusConflict, "insufficient_stock")
+		if got := a.json()["existing_hold_id"]; got != want {
+			t.Errorf("U is told of %v, want %v: %s", got, want, a.body)
+		}
+	}
+	grow(nil)
+	f.mustHold(owner("U"), "meal", 1)
+	grow(nil)
+	other := f.mustHold(owner("U"), "seat", 1)
+	grow(other)
+	f.counters("seat", 0, 3, 0, 3)
+	f.balanced()
+}
