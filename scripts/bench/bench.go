@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -78,11 +79,14 @@ func (b *bench) prepare(ctx context.Context) error {
 }
 
 // apiOn is the API as functions/api wires it, on any client.
-func apiOn(client dynamo.Client) (*httpapi.API, error) {
+func apiOn(client dynamo.Client) (*httpapi.API, error) { return apiWith(client, nil) }
+
+// apiWith is apiOn with a contract that is loaded already; nil loads one.
+func apiWith(client dynamo.Client, contract *httpapi.Contract) (*httpapi.API, error) {
 	clock, random := system.RealClock{}, system.RealRandom{}
 	return httpapi.New(httpapi.Options{
 		Store: dynamo.NewStore(client, tableName, clock, random), Clock: clock, Random: random,
-		OperatorGroup: "ops", Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)),
+		OperatorGroup: "ops", Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Contract: contract,
 	})
 }
 
@@ -97,10 +101,12 @@ func (b *bench) createEvent() json.RawMessage {
 	return request(http.MethodPost, "/v1/holds", "holds", fmt.Sprintf("bench-key-%d", b.keys), body)
 }
 
-// request is an event of payload format 2.0, as API Gateway sends it.
+// request is an event of payload format 2.0, as API Gateway sends it. The path may have a
+// query after it.
 func request(method, path, scope, key, body string) json.RawMessage {
+	path, query, _ := strings.Cut(path, "?")
 	event := events.APIGatewayV2HTTPRequest{
-		Version: "2.0", RouteKey: "$default", RawPath: path, Body: body,
+		Version: "2.0", RouteKey: "$default", RawPath: path, RawQueryString: query, Body: body,
 		Headers: map[string]string{"content-type": "application/json", "user-agent": "bench", "accept": "application/json"},
 		RequestContext: events.APIGatewayV2HTTPRequestContext{
 			Stage: "$default", RequestID: "JKJaXmPLvHcESHA=",

@@ -7,10 +7,6 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"holdfast/shared/dynamo"
 	"holdfast/shared/httpapi"
 	"holdfast/shared/ledger"
@@ -118,54 +114,4 @@ func printUnits(out io.Writer, title string, rows []bought, ceiling float64) err
 		return fmt.Errorf("a life costs %.0f write units, more than %.0f", total, ceiling)
 	}
 	return nil
-}
-
-// meter asks each write for the capacity that it consumed, and adds it up.
-type meter struct {
-	*dynamodb.Client
-	units map[string]float64
-}
-
-// TransactWriteItems counts a transaction.
-func (m *meter) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
-	out, err := m.Client.TransactWriteItems(ctx, in, options...)
-	if err == nil {
-		for _, consumed := range out.ConsumedCapacity {
-			m.count(&consumed)
-		}
-	}
-	return out, err
-}
-
-// UpdateItem counts a single write.
-func (m *meter) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, options ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
-	out, err := m.Client.UpdateItem(ctx, in, options...)
-	if err == nil {
-		m.count(out.ConsumedCapacity)
-	}
-	return out, err
-}
-
-func (m *meter) count(consumed *types.ConsumedCapacity) {
-	if m.units == nil {
-		m.units = make(map[string]float64)
-	}
-	m.units["table"] += aws.ToFloat64(consumed.Table.CapacityUnits)
-	for index, units := range consumed.GlobalSecondaryIndexes {
-		m.units[index] += aws.ToFloat64(units.CapacityUnits)
-	}
-}
-
-// take returns what was counted since the last take, as rows in a fixed order.
-func (m *meter) take(step string) []bought {
-	var rows []bought
-	for _, where := range []string{"table", dynamo.IndexDue, dynamo.IndexOwner, dynamo.IndexUnpublished, dynamo.IndexResource} {
-		if units := m.units[where]; units > 0 {
-			rows = append(rows, bought{step, where, purposes[step+"/"+where], units})
-		}
-	}
-	m.units = nil
-	return rows
 }

@@ -3,6 +3,8 @@
 //
 //	go run ./scripts/bench            holds per second, and write units of two lives
 //	go run ./scripts/bench expiry     a peak of overdue holds, ended beside confirms
+//	go run ./scripts/bench hot        one slot and more buyers than units, on one shard and on many
+//	go run ./scripts/bench scale      what a call costs in a small table and in a large one
 //
 // The local engine is not DynamoDB: its absolute figures say little about AWS. What
 // carries over is the ratio between our handler and the bare transaction, and the write
@@ -18,6 +20,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+
+	"holdfast/shared/ledger"
 )
 
 func main() {
@@ -32,14 +36,17 @@ func main() {
 
 // command runs the bench that the arguments name.
 func command(ctx context.Context, out io.Writer, arguments []string) error {
-	if len(arguments) > 0 && arguments[0] == "expiry" {
-		flags := flag.NewFlagSet("bench expiry", flag.ExitOnError)
-		// The default is the peak of a large shop: 200 holds a second for ten minutes.
-		overdue := flags.Int("holds", 120_000, "holds that are due in one second")
-		if err := flags.Parse(arguments[1:]); err != nil {
-			return err
-		}
-		return runExpiry(ctx, out, *overdue)
+	named := ""
+	if len(arguments) > 0 {
+		named = arguments[0]
+	}
+	switch named {
+	case "expiry":
+		return expiryCommand(ctx, out, arguments[1:])
+	case "hot":
+		return hotCommand(ctx, out, arguments[1:])
+	case "scale":
+		return scaleCommand(ctx, out, arguments[1:])
 	}
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	holds := flags.Int("holds", 2000, "holds in one round")
@@ -48,9 +55,55 @@ func command(ctx context.Context, out io.Writer, arguments []string) error {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("there is no bench %q; there is expiry, and none for the others", flags.Arg(0))
+		return fmt.Errorf("there is no bench %q; there are expiry, hot and scale, and one without a name", flags.Arg(0))
 	}
 	return run(ctx, out, *holds, *rounds)
+}
+
+func expiryCommand(ctx context.Context, out io.Writer, arguments []string) error {
+	flags := flag.NewFlagSet("bench expiry", flag.ExitOnError)
+	// The default is the peak of a large shop: 200 holds a second for ten minutes.
+	overdue := flags.Int("holds", 120_000, "holds that are due in one second")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	return runExpiry(ctx, out, *overdue)
+}
+
+func hotCommand(ctx context.Context, out io.Writer, arguments []string) error {
+	flags := flag.NewFlagSet("bench hot", flag.ExitOnError)
+	units := flags.Int("units", 10_000, "units of the slot")
+	shards := flags.Int("shards", 16, "shards of the slot, against one")
+	workers := flags.Int("workers", 16, "containers at the same time")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if *units < 1 || *units > hotUnitsMax || *shards < 2 || *shards > ledger.ShardsMax || *workers < 1 || *workers > workersMax {
+		return fmt.Errorf("-units must be 1 to %d, -shards 2 to %d and -workers 1 to %d", hotUnitsMax, ledger.ShardsMax, workersMax)
+	}
+	b, err := newBench(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	return b.measureHot(ctx, out, *units, *shards, *workers)
+}
+
+func scaleCommand(ctx context.Context, out io.Writer, arguments []string) error {
+	flags := flag.NewFlagSet("bench scale", flag.ExitOnError)
+	largest := flags.Int("largest", 100_000, "slots and holds of the largest table; the smaller ones have a tenth each, down to 1,000")
+	rounds := flags.Int("rounds", 30, "rounds of each call on each table; the median is judged")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	sizes, err := scaleSizes(*largest)
+	if err != nil {
+		return err
+	}
+	if *rounds < 1 || *rounds > scaleRoundsMax {
+		return fmt.Errorf("-rounds must be 1 to %d", scaleRoundsMax)
+	}
+	return runScale(ctx, out, sizes, *rounds)
 }
 
 // Bounds of the flags, so that a run ends by itself.
@@ -58,6 +111,9 @@ const (
 	holdsMax  = 100_000
 	dueMax    = 1_000_000
 	roundsMax = 99
+
+	hotUnitsMax = 100_000
+	workersMax  = 64
 )
 
 func run(ctx context.Context, out io.Writer, holds, rounds int) error {
