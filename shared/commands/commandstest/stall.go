@@ -1,0 +1,249 @@
+package commandstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"holdfast/shared/commands"
+	"holdfast/shared/ledger"
+)
+
+// shop draws what an owner asks for next.
+func (m *market) shop(owner ledger.OwnerID) *errand {
+	var held, sold []ledger.Hold
+	for _, id := range m.books.order {
+		switch h := m.books.holds[id]; {
+		case h.Owner != owner:
+		case h.Status == ledger.StatusHeld:
+			held = append(held, h)
+		case h.Status == ledger.StatusConfirmed:
+			sold = append(sold, h)
+		}
+	}
+	wish := rapid.SampledFrom([]string{"create", "create", "edit", "edit", "extend", "cancel", "confirm", "part", "return"}).Draw(m.T, "wish")
+	switch {
+	case wish == "return" && len(sold) > 0:
+		return m.giveBack(owner, rapid.SampledFrom(sold).Draw(m.T, "sale"))
+	case wish == "create" || wish == "return" || len(held) == 0:
+		return m.create(owner)
+	}
+	hold := rapid.SampledFrom(held).Draw(m.T, "hold")
+	switch wish {
+	case "edit":
+		return m.edit(owner, hold)
+	case "extend":
+		return m.extend(owner, hold)
+	case "cancel":
+		return m.cancel(owner, hold)
+	default:
+		return m.confirm(hold, wish == "part")
+	}
+}
+
+// basket draws 1 to 50 lines.
+func (m *market) basket() []ledger.Quote {
+	first := rapid.IntRange(0, len(m.slots)-1).Draw(m.T, "first")
+	count := rapid.IntRange(1, len(m.slots)).Draw(m.T, "lines")
+	var out []ledger.Quote
+	for i := range count {
+		out = append(out, ledger.Quote{
+			Slot:     m.slots[(first+i)%len(m.slots)],
+			Quantity: ledger.Units(rapid.SampledFrom([]int{1, 1, 1, 2, 3, 7}).Draw(m.T, "quantity")), UnitAmount: unitAmount,
+		})
+	}
+	return out
+}
+
+func (m *market) request(owner ledger.OwnerID) commands.Request {
+	r := commands.Request{Actor: "owner", Owner: owner, RequestID: "request"}
+	if rapid.Bool().Draw(m.T, "keyed") {
+		r.Key = ledger.IdempotencyKey(fmt.Sprint("key", len(m.log), owner))
+		r.Fingerprint = "same"
+	}
+	return r
+}
+
+func (m *market) create(owner ledger.OwnerID) *errand {
+	by, r, quotes := m.process(), m.request(owner), m.basket()
+	e := asked(func(ctx context.Context) error {
+		_, err := by.CreateHold(ctx, r, commands.HoldWish{Quotes: quotes}, renderHold)
+		return err
+	}, nil, "%s creates %v", owner, quotes)
+	had := m.had(owner, quotes)
+	e.judge = func(err error) error { return m.judgeTaking(e, had, quotes, ledger.Hold{}, err) }
+	return e
+}
+
+func (m *market) edit(owner ledger.OwnerID, h ledger.Hold) *errand {
+	by, r := m.process(), m.request(owner)
+	wish := commands.EditWish{Quotes: m.basket()}
+	if rapid.Bool().Draw(m.T, "extend") {
+		wish.ExtendFor = h.HoldFor
+	}
+	e := asked(func(ctx context.Context) error {
+		_, err := by.EditHold(ctx, r, h.ID, wish, renderHold)
+		return err
+	}, nil, "%s edits %s to %v", owner, h.ID, wish.Quotes)
+	had := m.had(owner, wish.Quotes)
+	also := []ledger.Code{ledger.CodeHoldNotActive, ledger.CodeHoldAtMaximum}
+	if wish.ExtendFor > 0 {
+		also = append(also, ledger.CodeInvalid) // what comes may be promised for less at a time
+	}
+	e.judge = func(err error) error {
+		return m.judgeTaking(e, had, wish.Quotes, h, err, also...)
+	}
+	return e
+}
+
+// had is what the owner has of each slot before a request. Beside it only the sweep acts on
+// the owner's holds, and takes away.
+func (m *market) had(owner ledger.OwnerID, quotes []ledger.Quote) map[ledger.SlotID]ledger.Units {
+	out := make(map[ledger.SlotID]ledger.Units, len(quotes))
+	for _, q := range quotes {
+		out[q.Slot] = m.books.unitsOf(owner, q.Slot)
+	}
+	return out
+}
+
+// judgeTaking looks at the answer to a request that takes units: for a new hold, or for h.
+func (m *market) judgeTaking(e *errand, had map[ledger.SlotID]ledger.Units, quotes []ledger.Quote, h ledger.Hold, err error, also ...ledger.Code) error {
+	more := func(id ledger.SlotID) ledger.Units {
+		var units ledger.Units
+		for _, q := range quotes {
+			if q.Slot == id {
+				units += q.Quantity
+			}
+		}
+		if i := slices.IndexFunc(h.Lines, func(l ledger.Line) bool { return l.Slot == id }); i >= 0 {
+			units -= h.Lines[i].Quantity
+		}
+		return units
+	}
+	var refusal *ledger.Error
+	errors.As(err, &refusal)
+	switch ledger.CodeOf(err) {
+	case ledger.CodeInsufficientStock:
+		if len(refusal.Shortages) == 0 {
+			return fmt.Errorf("nothing is named: %w", err)
+		}
+		for _, s := range refusal.Shortages {
+			if least := m.books.leastSince(s.Slot, e.from); least >= more(s.Slot) {
+				return fmt.Errorf("P10: %d of slot %s were wanted and never were fewer than %d available", more(s.Slot), s.Slot, least)
+			}
+		}
+		return nil
+	case ledger.CodeLimitReached:
+		for _, l := range refusal.Limits {
+			if id, ofSlot := l.Key.Slot(); !ofSlot || !m.limited[id] || had[id]+more(id) <= l.Max {
+				return fmt.Errorf("limit %+v, but there were %d and %d came", l, had[id], more(id))
+			}
+		}
+		return nil
+	}
+	// A basket that had to be split over too many stock items is told so, and one of a slot
+	// that is oversold that it is closed.
+	return only(append(also, ledger.CodeBusy, ledger.CodeSlotClosed)...)(err)
+}
+
+func (m *market) extend(owner ledger.OwnerID, h ledger.Hold) *errand {
+	by, r := m.process(), m.request(owner)
+	return asked(func(ctx context.Context) error {
+		_, err := by.ExtendHold(ctx, r, h.ID, 0, renderHold)
+		return err
+	}, only(ledger.CodeHoldNotActive, ledger.CodeHoldAtMaximum), "%s extends %s", owner, h.ID)
+}
+
+func (m *market) cancel(owner ledger.OwnerID, h ledger.Hold) *errand {
+	by, r := m.process(), m.request(owner)
+	return asked(func(ctx context.Context) error {
+		_, err := by.CancelHold(ctx, r, h.ID, renderHold)
+		return err
+	}, only(ledger.CodeHoldNotActive), "%s cancels %s", owner, h.ID)
+}
+
+// confirm sells a hold, or a drawn part of it.
+func (m *market) confirm(h ledger.Hold, part bool) *errand {
+	var sold []ledger.ReturnLine
+	if part {
+		sold = m.part(h)
+	}
+	by, r := m.process(), m.request(h.Owner)
+	return asked(func(ctx context.Context) error {
+		_, err := by.ConfirmHold(ctx, r, h.ID, ledger.PaymentReference(h.ID), sold, renderHold)
+		return err
+	}, only(ledger.CodeHoldNotActive), "the shop sells %v of %s", sold, h.ID)
+}
+
+// giveBack returns a sale, or a drawn part of it.
+func (m *market) giveBack(owner ledger.OwnerID, h ledger.Hold) *errand {
+	var back []ledger.ReturnLine
+	if rapid.Bool().Draw(m.T, "whole") {
+		back = m.part(h)
+		for i := range back {
+			back[i].Restock = rapid.SampledFrom([]ledger.Restock{ledger.RestockByPolicy, ledger.RestockNever}).Draw(m.T, "restock")
+		}
+	}
+	by, r := m.process(), m.request(owner)
+	return asked(func(ctx context.Context) error {
+		_, err := by.ReturnHold(ctx, r, h.ID, back, renderHold)
+		return err
+	}, only(), "the shop takes back %v of %s", back, h.ID)
+}
+
+// part draws at least one line of what is left of the hold, with at least one unit.
+func (m *market) part(h ledger.Hold) []ledger.ReturnLine {
+	all := h.Unreturned()
+	out := all[:rapid.IntRange(1, len(all)).Draw(m.T, "lines")]
+	for i := range out {
+		out[i].Quantity = ledger.Units(rapid.IntRange(1, int(out[i].Quantity)).Draw(m.T, "quantity"))
+	}
+	return out
+}
+
+// operate draws what the operator does: other shards, another capacity, also one that is less
+// than was promised, which closes the slot, or it goes on with what closed it.
+func (m *market) operate() *errand {
+	id := rapid.SampledFrom(m.slots).Draw(m.T, "slot")
+	patch := ledger.SlotPatch{}
+	switch rapid.SampledFrom([]string{"shards", "shards", "more", "less", "oversold"}).Draw(m.T, "change") {
+	case "shards":
+		shards := rapid.IntRange(1, shardsMax).Draw(m.T, "shards")
+		patch.Shards = &shards
+	case "more":
+		units, open := ledger.Units(rapid.IntRange(1, 10).Draw(m.T, "units")), true
+		patch.CapacityDelta, patch.Open = &units, &open
+	case "less":
+		units := -ledger.Units(rapid.IntRange(1, 5).Draw(m.T, "units"))
+		patch.CapacityDelta = &units
+	case "oversold":
+		units := ledger.Units(rapid.IntRange(0, 5).Draw(m.T, "units"))
+		patch.Capacity, patch.AcceptOversold = &units, true
+	}
+	by := m.process()
+	return asked(func(ctx context.Context) error {
+		_, err := by.PatchSlot(ctx, commands.Request{Actor: "operator"}, id, patch, renderSlot)
+		return err
+	}, only(ledger.CodeCapacityInUse, ledger.CodeSlotOversold), "the operator patches %s to %+v", id, patch)
+}
+
+// sweep lets some time pass and ends a hold that is over, if there is one.
+func (m *market) sweep() *errand {
+	m.clock.Advance(rapid.SampledFrom([]time.Duration{0, 100 * time.Millisecond, time.Second, time.Minute}).Draw(m.T, "time"))
+	for _, id := range m.books.order {
+		h := m.books.holds[id]
+		if h.Status != ledger.StatusHeld || m.clock.Now().Before(h.ReleaseAt) {
+			continue
+		}
+		by := m.process()
+		return asked(func(ctx context.Context) error {
+			_, err := by.ExpireHold(ctx, id, "sweep")
+			return err
+		}, only(ledger.CodeHoldNotDue), "the sweep ends %s", id)
+	}
+	return nil
+}
