@@ -25,6 +25,21 @@
 // What is kept to be answered again is the bytes of the first answer, so handlers hand
 // package commands a function that renders them.
 //
+// # What is left
+//
+// Availability is a hint, and is asked for far more often than anything is held. So a
+// process reads a page of slots, or the stock of a slot, once a second for all who ask, in
+// batches and by one index, whatever else there is; an answer is as of its oldest part.
+// The alternatives of a refusal come from the same reads. No hold is decided by them.
+//
+// A search for groups (the nights of a stay, seats side by side) looks beyond the end of
+// its page, so that no group is lost where a page ends: a stay is on the page of its first
+// slot, and the slots of one start are looked at together. What that reads is bounded, and
+// beyond the bound the search is refused; an answer with some groups missing would look
+// like one that has them all. Rejected: pages that overlap by a fixed number of slots,
+// because no number is enough for every catalogue, and whole ranges without pages, because
+// anybody may ask.
+//
 // # The payment in the buyer's words
 //
 // A reservation goes through ten statuses, and its hold through others, beside it. What a
