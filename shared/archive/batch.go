@@ -242,7 +242,7 @@ func (s *shardRun) settle(ctx context.Context, b *batch, planned ledger.PlannedS
 		if in != b.plan.Batch {
 			return false, nil
 		}
-		return true, s.purge(ctx, b.plan, planned.Subject)
+		return true, s.leave(ctx, b.plan, r)
 	}
 	text, err := s.line(r)
 	if err != nil {
@@ -254,12 +254,13 @@ func (s *shardRun) settle(ctx context.Context, b *batch, planned ledger.PlannedS
 	if marked, err := s.commit(ctx, b.plan, r); err != nil || !marked {
 		return false, err
 	}
-	return true, s.purge(ctx, b.plan, planned.Subject)
+	return true, s.leave(ctx, b.plan, r)
 }
 
-// commit marks the record under the worker's lease, and reports false if it may not be archived any more. A refusal
-// may be the doing of another worker on the same batch, whose mark is as good, or of one
-// that marked the other hold of the same reservation: then the mark is made anew.
+// commit marks the record under the worker's lease, and reports false if it may not be
+// archived any more. A refusal may be the doing of another worker on the same batch, whose
+// mark is as good, or of one that marked the other hold of the same reservation: then the
+// mark is made anew.
 func (s *shardRun) commit(ctx context.Context, plan ledger.ArchivePlan, r record) (bool, error) {
 	for range markTriesMax {
 		change, err := s.mark(ctx, r, plan.Batch, system.Millisecond(s.clock))
@@ -296,6 +297,31 @@ func (s *shardRun) apply(ctx context.Context, change ledger.Change) error {
 	ctx, cancel := context.WithTimeout(ctx, StepFor)
 	defer cancel()
 	return s.store.Commit(ctx, change)
+}
+
+// leave makes what belongs to a marked record leave the table with it: its events, and the
+// counts of its owner that it has left at zero. It may be repeated.
+func (s *shardRun) leave(ctx context.Context, plan ledger.ArchivePlan, r record) error {
+	if err := s.purge(ctx, plan, r.subject); err != nil {
+		return err
+	}
+	return s.tidy(ctx, r)
+}
+
+// tidy takes counts that are zero out of the owner's item, which would otherwise grow by
+// every slot that the owner ever had. A count that is not zero stays: what was sold counts
+// on, also when the hold has left the table.
+func (s *shardRun) tidy(ctx context.Context, r record) error {
+	keys := r.mayBeZero()
+	if len(keys) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, StepFor)
+	defer cancel()
+	if err := s.store.TidyQuota(ctx, r.hold.Owner, keys); err != nil {
+		return fmt.Errorf("tidy the counts of hold %s: %w", r.hold.ID, err)
+	}
+	return nil
 }
 
 // purge makes the events of what is marked leave the table with it.

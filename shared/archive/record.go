@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdfast/shared/ledger"
@@ -75,6 +76,24 @@ func (r record) from() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return r.hold.ArchiveFrom(r.events[len(r.events)-1].OccurredAt)
+}
+
+// mayBeZero are the counts of the owner that the record was part of and is not any more,
+// each once. Those that its own sale is still part of are not zero.
+func (r record) mayBeZero() []ledger.QuotaKey {
+	if r.hold == nil {
+		return nil
+	}
+	keys := slices.Clone(r.hold.CountsIn)
+	var sold []ledger.QuotaKey
+	for _, line := range r.hold.Lines {
+		if r.hold.Status == ledger.StatusConfirmed && line.Quantity > line.ReturnedQuantity() {
+			sold = append(sold, line.CountsIn...)
+		}
+		keys = append(keys, line.CountsIn...)
+	}
+	slices.Sort(keys)
+	return slices.DeleteFunc(slices.Compact(keys), func(key ledger.QuotaKey) bool { return slices.Contains(sold, key) })
 }
 
 // line is the record as it goes into a data object. One that no batch has room for stays in

@@ -29,6 +29,8 @@ type Store interface {
 	// PurgeEvents makes the events of an archived subject leave the table after purgeAt. It
 	// returns CodeNotArchivable for an event that is not published, and leaves it.
 	PurgeEvents(ctx context.Context, subject ledger.ArchiveSubject, batch ledger.BatchID, purgeAt time.Time) error
+	// TidyQuota takes those of the counts out of the owner's item that are zero.
+	TidyQuota(ctx context.Context, owner ledger.OwnerID, keys []ledger.QuotaKey) error
 	// RestoreItems puts archived items back where they were, marked as archived in the batch,
 	// until purgeAt, and returns how many: one that is still there stays as it is.
 	RestoreItems(ctx context.Context, items []ledger.ArchiveItem, batch ledger.BatchID, purgeAt time.Time) (int, error)
