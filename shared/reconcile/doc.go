@@ -7,8 +7,9 @@
 // stream, and a hold that the due index does not list is seen by no sweep.
 //
 // It does two things. [Audit] adds everything up again from the items themselves, by its
-// own arithmetic, and names each difference; it only reads, and wants a ledger at rest. The
-// [Handler] runs beside the traffic, every few minutes:
+// own arithmetic, and names each difference: stock, events, money, and what is counted of
+// each owner. It only reads, and wants a ledger at rest. What an operator has marked as
+// oversold it lists. The [Handler] runs beside the traffic, every few minutes:
 //
 //   - it publishes the events that are unpublished for longer than the stream needs, through
 //     the relay's own code (see outbox.Redrive), and tells how old the oldest one is, also
