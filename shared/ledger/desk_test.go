@@ -96,38 +96,63 @@ func replay(record ledger.IdempotencyRecord, r request) (string, error) {
 }
 
 // createHold tries the shards that the hold's id picks. The lines that were refused are
-// tried once more on shards that were read, or are proven short by that read.
+// tried once more on shards that were read, or are proven short by that read. An owner who
+// is refused for expired holds is let in once the cool-down is over.
 func (d *desk) createHold(id ledger.HoldID, r request, quotes []ledger.Quote) (string, error) {
 	quotes, err := ledger.NormalizeQuotes(quotes)
 	if err != nil {
 		return "", err
 	}
-	plan := ledger.HoldPlan{ID: id, Owner: r.owner, Quotes: quotes, Allocations: make(map[ledger.SlotID][]ledger.Allocation)}
-	if plan.Slots, err = d.slots(quotes); err != nil {
+	plan := ledger.HoldPlan{ID: id, Owner: r.owner, Quotes: quotes}
+	if err := d.pick(&plan); err != nil {
 		return "", err
 	}
-	for _, q := range quotes {
-		if slot, known := plan.Slots[q.Slot]; known {
-			pick := ledger.PickShard(id, q.Slot, slot.Terms.Shards)
-			plan.Allocations[q.Slot] = []ledger.Allocation{{Shard: pick, Quantity: q.Quantity}}
-		}
-	}
 	origin := d.origin(ledger.CommandCreateHold, ledger.Actor(r.owner))
-	const tries = 2
-	for range tries {
+	return d.try(&plan, func() (string, ledger.Change, error) {
 		change, planErr := ledger.NewHold(plan, origin, d.now)
-		answer, onceErr := d.once(ledger.CommandCreateHold, r, change, string(id), planErr)
+		answer, err := d.once(ledger.CommandCreateHold, r, change, string(id), planErr)
+		return answer, change, err
+	})
+}
+
+// deskTries are enough with nobody else there: one is refused for a cool-down that has
+// passed, one for shards that have too little.
+const deskTries = 3
+
+// try carries out a write that takes what plan says, and plans it anew where it is refused.
+func (d *desk) try(plan *ledger.HoldPlan, write func() (string, ledger.Change, error)) (string, error) {
+	for range deskTries {
+		answer, change, err := write()
 		var refused *ledger.Refused
-		if !errors.As(onceErr, &refused) {
-			return answer, onceErr
+		if !errors.As(err, &refused) {
+			return answer, err
 		}
-		if err := d.reallocate(plan, refused); err != nil {
+		if err := d.limited(plan, change, refused); err != nil {
+			return "", err
+		}
+		if err := d.reallocate(*plan, refused); err != nil {
 			return "", err
 		}
 	}
-	return "", fmt.Errorf("hold %s was refused %d times with nobody else there", id, tries)
+	return "", fmt.Errorf("hold %s was refused %d times with nobody else there", plan.ID, deskTries)
 }
 
+// pick reads the slots of the plan and picks a shard for each.
+func (d *desk) pick(plan *ledger.HoldPlan) (err error) {
+	if plan.Slots, err = d.slots(plan.Quotes); err != nil {
+		return err
+	}
+	plan.Allocations = make(map[ledger.SlotID][]ledger.Allocation)
+	for _, q := range plan.Quotes {
+		if slot, known := plan.Slots[q.Slot]; known {
+			shard := ledger.PickShard(plan.ID, q.Slot, slot.Terms.Shards)
+			plan.Allocations[q.Slot] = []ledger.Allocation{{Shard: shard, Quantity: q.Quantity}}
+		}
+	}
+	return nil
+}
+
+// slots are the slots of the quotes that exist, with the whole of their policies.
 func (d *desk) slots(quotes []ledger.Quote) (map[ledger.SlotID]ledger.Slot, error) {
 	out := make(map[ledger.SlotID]ledger.Slot)
 	for _, q := range quotes {
@@ -136,10 +161,41 @@ func (d *desk) slots(quotes []ledger.Quote) (map[ledger.SlotID]ledger.Slot, erro
 			return nil, err
 		}
 		for _, slot := range slots {
-			out[slot.ID] = slot
+			policies, err := d.store.Policies(context.Background(), ledger.Scopes(slot.ResourceType, slot.ResourceID))
+			if err != nil {
+				return nil, err
+			}
+			out[slot.ID] = slot.Resolve(policies)
 		}
 	}
 	return out, nil
+}
+
+// limited says which limit refused the change, if one did. A cool-down that has passed
+// refuses nothing: the plan then says so.
+func (d *desk) limited(plan *ledger.HoldPlan, change ledger.Change, refused *ledger.Refused) error {
+	for _, leg := range refused.LegsOf(ledger.LegQuota) {
+		var over []ledger.Limit
+		for _, delta := range change.Quotas[0].Deltas {
+			if delta.Max > 0 && leg.Quota.Counts[delta.Key]+delta.Units > delta.Max {
+				over = append(over, ledger.Limit{Key: delta.Key, Max: delta.Max})
+			}
+		}
+		if len(over) > 0 {
+			return ledger.LimitReached(over)
+		}
+		cooldown := time.Duration(0)
+		for _, slot := range plan.Slots {
+			if slot.Policy.ExpiriesMax > 0 {
+				cooldown = max(cooldown, slot.Policy.CooldownFor)
+			}
+		}
+		if d.now.Before(leg.Quota.LastExpiredAt.Add(cooldown)) {
+			return &ledger.Error{Code: ledger.CodeCoolingDown, Message: "too many holds expired"}
+		}
+		plan.CooledDown = true
+	}
+	return nil
 }
 
 func (d *desk) reallocate(plan ledger.HoldPlan, refused *ledger.Refused) error {
@@ -211,6 +267,76 @@ func (d *desk) expire(id ledger.HoldID) (string, error) {
 	return d.end(ledger.CommandExpireHold, id, request{}, func(h ledger.Hold, o ledger.Origin) (ledger.Change, error) {
 		return ledger.Expire(h, o, d.now)
 	})
+}
+
+// editHold gives the hold these lines, if there are any, and as long from now on, if that is
+// not zero.
+func (d *desk) editHold(id ledger.HoldID, quotes []ledger.Quote, extendFor time.Duration) error {
+	if quotes != nil {
+		normal, err := ledger.NormalizeQuotes(quotes)
+		if err != nil {
+			return err
+		}
+		quotes = normal
+	}
+	hold, err := d.store.Hold(context.Background(), id)
+	if err != nil {
+		return err
+	}
+	more := hold.Growth(quotes)
+	for i := range more {
+		more[i].Quantity -= quantityOf(hold, more[i].Slot)
+	}
+	plan := ledger.HoldPlan{ID: id, Owner: hold.Owner, Quotes: more}
+	if err := d.pick(&plan); err != nil {
+		return err
+	}
+	origin := d.origin(ledger.CommandEditHold, ledger.Actor(hold.Owner))
+	_, err = d.try(&plan, func() (string, ledger.Change, error) {
+		edit := ledger.HoldEdit{Quotes: quotes, Slots: plan.Slots, Allocations: plan.Allocations, ExtendFor: extendFor}
+		change, planErr := ledger.EditHold(hold, edit, origin, d.now)
+		answer, err := d.once(ledger.CommandEditHold, request{}, change, "", planErr)
+		return answer, change, err
+	})
+	return err
+}
+
+func quantityOf(h ledger.Hold, slot ledger.SlotID) ledger.Units {
+	for _, line := range h.Lines {
+		if line.Slot == slot {
+			return line.Quantity
+		}
+	}
+	return 0
+}
+
+func (d *desk) confirmPart(id ledger.HoldID, reference ledger.PaymentReference, lines []ledger.ReturnLine) error {
+	_, err := d.end(ledger.CommandConfirmHold, id, request{}, func(h ledger.Hold, o ledger.Origin) (ledger.Change, error) {
+		return ledger.ConfirmPart(h, lines, reference, o, d.now)
+	})
+	return err
+}
+
+func (d *desk) giveBack(id ledger.HoldID, lines []ledger.ReturnLine) error {
+	_, err := d.end(ledger.CommandReturnHold, id, request{}, func(h ledger.Hold, o ledger.Origin) (ledger.Change, error) {
+		return ledger.ReturnUnpaid(h, lines, o, d.now)
+	})
+	return err
+}
+
+// setPolicy says layer for all slots of the scope.
+func (d *desk) setPolicy(scope ledger.PolicyScope, layer ledger.PolicyLayer) error {
+	stored := ledger.ScopePolicy{}
+	policies, err := d.store.Policies(context.Background(), []ledger.PolicyScope{scope})
+	if err != nil {
+		return err
+	}
+	if len(policies) > 0 {
+		stored = policies[0]
+	}
+	change, err := ledger.SetPolicy(scope, stored, layer, d.origin(ledger.CommandPutPolicy, "catalog"), d.now)
+	_, err = d.once(ledger.CommandPutPolicy, request{}, change, "", err)
+	return err
 }
 
 // paid carries out a step of a hold's payment, for one reservation of its own.
