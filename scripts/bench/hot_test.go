@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,27 @@ func TestHotRatioIsOfAcceptedRequests(t *testing.T) {
 	}
 	if got := hotRatio(run(400, 2*time.Second), run(500, 10*time.Second)); got != 4 {
 		t.Errorf("200 a second against 50 a second: %v, want 4", got)
+	}
+}
+
+// Many shards must help where partitions are the limit, and need not where they are not. A
+// machine that is too slow to show it is told what to do.
+func TestShardsMustHelp(t *testing.T) {
+	judge := func(oneEach, manyEach float64, plainEach float64) error {
+		run := func(perSecond float64) *hotRun {
+			return &hotRun{outcome: hotslot.Outcome{Accepted: 1000, Took: time.Duration(1000 / perSecond * float64(time.Second))}}
+		}
+		return judgeShards(io.Discard, []*hotRun{run(plainEach), run(plainEach), run(oneEach), run(manyEach)},
+			hotSale{shards: 16, partitionUnits: 100})
+	}
+	if err := judge(50, 201, 600); err != nil {
+		t.Errorf("four times as fast: %v", err)
+	}
+	if err := judge(50, 190, 600); err == nil || strings.Contains(err.Error(), "-partition-units") {
+		t.Errorf("too slow for no reason: %v", err)
+	}
+	if err := judge(50, 190, 195); err == nil || !strings.Contains(err.Error(), "-partition-units") {
+		t.Errorf("a machine that is too slow: %v", err)
 	}
 }
 

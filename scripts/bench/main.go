@@ -75,24 +75,27 @@ func hotCommand(ctx context.Context, out io.Writer, arguments []string) error {
 	units := flags.Int("units", 10_000, "units of the slot")
 	shards := flags.Int("shards", 16, "shards of the slot, against one")
 	workers := flags.Int("workers", 16, "containers at the same time")
+	partitionUnits := flags.Int("partition-units", 100, "write units a second of a throttled partition; DynamoDB's take 1,000")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	if *units < 1 || *units > hotUnitsMax || *shards < 2 || *shards > ledger.ShardsMax || *workers < 1 || *workers > workersMax {
-		return fmt.Errorf("-units must be 1 to %d, -shards 2 to %d and -workers 1 to %d", hotUnitsMax, ledger.ShardsMax, workersMax)
+	if *units < 1 || *units > hotUnitsMax || *shards < 2 || *shards > ledger.ShardsMax || *workers < 1 || *workers > workersMax ||
+		*partitionUnits < 1 || *partitionUnits > partitionUnitsMax {
+		return fmt.Errorf("-units must be 1 to %d, -shards 2 to %d, -workers 1 to %d and -partition-units 1 to %d",
+			hotUnitsMax, ledger.ShardsMax, workersMax, partitionUnitsMax)
 	}
 	b, err := newBench(ctx)
 	if err != nil {
 		return err
 	}
 	defer b.close()
-	return b.measureHot(ctx, out, *units, *shards, *workers)
+	return b.measureHot(ctx, out, hotSale{*units, *shards, *workers, *partitionUnits})
 }
 
 func scaleCommand(ctx context.Context, out io.Writer, arguments []string) error {
 	flags := flag.NewFlagSet("bench scale", flag.ExitOnError)
 	largest := flags.Int("largest", 100_000, "slots and holds of the largest table; the smaller ones have a tenth each, down to 1,000")
-	rounds := flags.Int("rounds", 30, "rounds of each call on each table; the median is judged")
+	rounds := flags.Int("rounds", 300, "calls of each kind on each table; the median is judged")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -114,6 +117,8 @@ const (
 
 	hotUnitsMax = 100_000
 	workersMax  = 64
+	// partitionUnitsMax is what a partition of DynamoDB takes.
+	partitionUnitsMax = 1_000
 )
 
 func run(ctx context.Context, out io.Writer, holds, rounds int) error {

@@ -21,11 +21,9 @@ import (
 const (
 	// scaleSmallest and scaleLargest bound the tables; each is ten times the one before.
 	scaleSmallest, scaleLargest = 1_000, 1_000_000
-	// scaleCalls are made of each kind on each table in one round.
-	scaleCalls = 10
-	// scaleWarmRounds come first and are not counted.
-	scaleWarmRounds = 3
-	scaleRoundsMax  = 200
+	// scaleWarmRounds come first, and their time is not counted.
+	scaleWarmRounds = 30
+	scaleRoundsMax  = 10_000
 	// scaleLatencyCeiling is how much longer the median of a call may be than in the
 	// smallest table.
 	scaleLatencyCeiling = 1.15
@@ -72,7 +70,8 @@ type scaleTable struct {
 
 // runScale measures the same calls on tables of growing size. Every call goes to a handler
 // without any cache, as the first one of a container does, so that each call of a kind
-// reads and writes the same. The tables take turns, so that they all meet the same machine.
+// reads and writes the same. The tables take turns at every call, so that they all meet
+// the same machine.
 func runScale(ctx context.Context, out io.Writer, sizes []int, rounds int) (err error) {
 	contract, err := httpapi.LoadContract()
 	if err != nil {
@@ -127,41 +126,37 @@ func newScaleTable(ctx context.Context, size int, contract *httpapi.Contract) (*
 	return t, nil
 }
 
-// measure makes one round of calls: each on another resource, at random over the table.
+// measure makes one call of each kind, somewhere in the table.
 func (t *scaleTable) measure(ctx context.Context, dice *rand.Rand) error {
-	resources := dice.Perm(t.size / slotsPerResource)
-	for i := range scaleCalls {
-		slot := scaleSlotID(resources[i], dice.IntN(slotsPerResource))
-		t.keys++
-		hold := request(http.MethodPost, "/v1/holds", "holds", fmt.Sprintf("scale-%d", t.keys),
-			fmt.Sprintf(`{"lines":[{"slot_id":%q,"quantity":1,"unit_amount":%d}]}`, slot, unitAmount))
-		body, err := t.call(ctx, callHold, hold, http.StatusCreated)
-		if err != nil {
-			return err
-		}
-		var held httpapi.Hold
-		if err := json.Unmarshal([]byte(body), &held); err != nil {
-			return err
-		}
-		confirm := request(http.MethodPost, "/v1/holds/"+held.HoldID+"/confirm", "confirm", "confirm-"+held.HoldID, "{}")
-		if _, err := t.call(ctx, callConfirm, confirm, http.StatusOK); err != nil {
-			return err
-		}
-		ids := make([]string, askedSlots)
-		for j := range ids {
-			ids[j] = string(scaleSlotID(resources[scaleCalls+j], dice.IntN(slotsPerResource)))
-		}
-		bySlots := request(http.MethodGet, "/v1/availability?slot_ids="+strings.Join(ids, ","), "holds", "", "")
-		if err := t.callAvailability(ctx, callBySlots, bySlots, askedSlots); err != nil {
-			return err
-		}
-		byResource := request(http.MethodGet, fmt.Sprintf("/v1/availability?resource_type=flight&resource_id=%s&date=%s&limit=%d",
-			scaleResourceID(resources[i]), firstDay.Format(time.DateOnly), slotsPerDay), "holds", "", "")
-		if err := t.callAvailability(ctx, callByResource, byResource, slotsPerDay); err != nil {
-			return err
-		}
+	resources := t.size / slotsPerResource
+	resource := dice.IntN(resources)
+	slot := scaleSlotID(resource, dice.IntN(slotsPerResource))
+	t.keys++
+	hold := request(http.MethodPost, "/v1/holds", "holds", fmt.Sprintf("scale-%d", t.keys),
+		fmt.Sprintf(`{"lines":[{"slot_id":%q,"quantity":1,"unit_amount":%d}]}`, slot, unitAmount))
+	body, err := t.call(ctx, callHold, hold, http.StatusCreated)
+	if err != nil {
+		return err
 	}
-	return nil
+	var held httpapi.Hold
+	if err := json.Unmarshal([]byte(body), &held); err != nil {
+		return err
+	}
+	confirm := request(http.MethodPost, "/v1/holds/"+held.HoldID+"/confirm", "confirm", "confirm-"+held.HoldID, "{}")
+	if _, err := t.call(ctx, callConfirm, confirm, http.StatusOK); err != nil {
+		return err
+	}
+	ids := make([]string, askedSlots) // spread over the whole table
+	for i := range ids {
+		ids[i] = string(scaleSlotID((resource+i*resources/askedSlots)%resources, dice.IntN(slotsPerResource)))
+	}
+	bySlots := request(http.MethodGet, "/v1/availability?slot_ids="+strings.Join(ids, ","), "holds", "", "")
+	if err := t.callAvailability(ctx, callBySlots, bySlots, askedSlots); err != nil {
+		return err
+	}
+	byResource := request(http.MethodGet, fmt.Sprintf("/v1/availability?resource_type=flight&resource_id=%s&date=%s&limit=%d",
+		scaleResourceID(resource), firstDay.Format(time.DateOnly), slotsPerDay), "holds", "", "")
+	return t.callAvailability(ctx, callByResource, byResource, slotsPerDay)
 }
 
 // callAvailability asks, and requires an answer with so many slots: a cheap answer that

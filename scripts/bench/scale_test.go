@@ -77,9 +77,9 @@ func TestScaleSeesEveryGrowth(t *testing.T) {
 }
 
 // The seeded items are what the store itself reads and goes on from: every slot with its
-// stock and its hold, no counter impossible, and each call of a round finds what it asks for.
+// stock and its hold, no counter impossible, and each call finds what it asks for.
 func TestScaleSeedIsATableOfTheStore(t *testing.T) {
-	const slots = 2 * scaleCalls * slotsPerResource
+	const slots = askedSlots * slotsPerResource
 	contract, err := httpapi.LoadContract()
 	if err != nil {
 		t.Fatal(err)
