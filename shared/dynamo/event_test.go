@@ -56,6 +56,29 @@ func TestDecodeEventImageOfAReservation(t *testing.T) {
 	}
 }
 
+// The images of a policy's event and of a counted hold's are the events that were stored,
+// with the lists of names that they have.
+func TestDecodeEventImageOfAPolicyAndOfACountedHold(t *testing.T) {
+	s := newLimitedSale(t)
+	layer := ledger.InheritAll()
+	layer.Policy.SaleFrom, layer.Policy.Scarce = time.Date(2026, time.May, 4, 23, 59, 59, 999_000_000, time.UTC), true
+	layer.Inherits &^= ledger.PartSaleFrom | ledger.PartScarce
+	scope := ledger.PolicyScope{ResourceType: "show", ResourceID: "R-1"}
+	policy, err := ledger.SetPolicy(scope, ledger.ScopePolicy{}, layer, s.origin(), s.slot.CreatedAt)
+	s.must(err)
+	hold := s.hold("U-1")
+	for key, change := range map[string]ledger.Change{
+		"POLICY#show#R-1 EVENT#0000000001":                            policy,
+		"HOLD#" + string(hold.Holds[0].Next.ID) + " EVENT#0000000001": hold,
+	} {
+		s.must(s.direct.Commit(t.Context(), change))
+		got, err := dynamo.DecodeEventImage(lambdaImage(t, s.items()[key]))
+		if err != nil || !reflect.DeepEqual(got, change.Events[0]) {
+			t.Errorf("got %+v, error %v\nwant %+v", got, err, change.Events[0])
+		}
+	}
+}
+
 func lambdaImage(t *testing.T, item map[string]types.AttributeValue) map[string]lambdaevents.DynamoDBAttributeValue {
 	t.Helper()
 	image := make(map[string]lambdaevents.DynamoDBAttributeValue, len(item))

@@ -34,7 +34,9 @@ func newParkingLot(t *testing.T) *parkingLot {
 	_, err := lot.commands.PutSlot(t.Context(), commands.Request{Actor: "service:catalog", RequestID: "request_put"}, "seat", ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "KE0901", Capacity: 100, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 1},
-	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
+		return ledger.Response{}, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

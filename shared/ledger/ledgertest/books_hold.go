@@ -170,8 +170,9 @@ func waysOf(event ledger.EventType) []way {
 		return []way{sell, sellLate}
 	case ledger.EventHoldReturned:
 		return []way{restock, writeDown}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // wrongMovements says what is wrong with the movements of a hold's event, "" for nothing.
@@ -207,6 +208,7 @@ func wrongMovements(event ledger.Event, before, after ledger.Units, gone bool) s
 		got, want = moved[takeUp]+moved[giveBack], after
 	case ledger.EventHoldReacquired:
 		got, want = moved[sell]+moved[sellLate], after
+	default: // no way was allowed above, so nothing has moved
 	}
 	if got != want {
 		return fmt.Sprintf("moves %d units, want %d", got, want)
