@@ -57,12 +57,12 @@ func signalIsCountedUpToItsLimit(f *fixture) {
 	f.counters(slot, ledger.Counters{Available: 96, Held: 3, Capacity: 99})
 	f.equal("quota", f.quota(theOwner), ledger.Quota{Owner: theOwner})
 
-	// The limit is that of the write, so one that was lowered holds at once.
-	strict := f.signaled(slot, device("b"))
-	f.commit(strict)
-	stricter := f.signaled(slot, device("b"))
+	// The limit is that of the write, so one that was lowered below the count holds at once.
+	stricter := f.signaled(slot, device("a"))
 	stricter.Signals[0].Max = 1
-	f.refuse(stricter, f.refusedSignal(device("b"), 1))
+	f.refuse(stricter, f.refusedSignal(device("a"), 2))
+	stricter.Signals[0].Max = 3
+	f.commit(stricter)
 }
 
 func signalsAreApart(f *fixture) {
