@@ -285,8 +285,8 @@ func (m *model) longestCooldown(w modelWish) int64 {
 	return out
 }
 
-// refused says whether a limit of the slots in w refuses the step of a hold from before to
-// after. Only what grows can be refused.
+// refused says whether a limit of the slots in w, of which it takes more, refuses the step of
+// a hold from before to after. An edit that makes it no more holds meets no limit of holds.
 func (m *model) refused(before, after *modelHold, w modelWish) (code string, short []string) {
 	limits := map[string]int64{"holds": m.strictest(w, saysHolds)}
 	for slot := range w.units {
@@ -298,7 +298,7 @@ func (m *model) refused(before, after *modelHold, w modelWish) (code string, sho
 	}
 	for key, limit := range limits {
 		more := after.count(key) - before.count(key)
-		if limit > 0 && more > 0 && m.count(after.owner, key)+more > limit {
+		if limit > 0 && (more > 0 || key != "holds") && m.count(after.owner, key)+more > limit {
 			return "limit_reached", nil
 		}
 	}

@@ -50,8 +50,8 @@ type Quota struct {
 }
 
 // QuotaDelta changes one count. With Max set, the count may not be more than that
-// afterwards. Only what grows has one: what falls is never refused, so that a limit that is
-// lowered strands nothing.
+// afterwards. Only a step that takes something has one: what only gives back is never
+// refused, so that a limit that is lowered strands nothing.
 type QuotaDelta struct {
 	Key   QuotaKey
 	Units Units
@@ -94,8 +94,12 @@ func countsOf(h Hold) map[QuotaKey]Units {
 }
 
 // quotaWrites is what the step of a hold from before to after changes of its owner's
-// counts; before is the zero hold for one that is made. Nothing is written where nothing
-// changes, so that a hold without limits costs no write.
+// counts; before is the zero hold for one that is made. Most are the limits of the slots of
+// which it takes more: they hold for the whole count, also where what the same step gives
+// back makes up for what it takes. Else who has many units of a resource could exchange some
+// for a slot of it whose own limit is smaller, and have what no new hold would give.
+// Nothing is written where nothing changes and nothing is limited, so that a hold without
+// limits costs no write.
 func quotaWrites(before, after Hold, most map[QuotaKey]Units) []QuotaWrite {
 	change := countsOf(after)
 	for key, units := range countsOf(before) {
@@ -103,10 +107,12 @@ func quotaWrites(before, after Hold, most map[QuotaKey]Units) []QuotaWrite {
 	}
 	w := QuotaWrite{Owner: after.Owner}
 	for _, key := range slices.Sorted(maps.Keys(change)) {
-		if units := change[key]; units > 0 {
-			w.Deltas = append(w.Deltas, QuotaDelta{Key: key, Units: units, Max: most[key]})
-		} else if units < 0 {
-			w.Deltas = append(w.Deltas, QuotaDelta{Key: key, Units: units})
+		d := QuotaDelta{Key: key, Units: change[key], Max: most[key]}
+		if key == QuotaHolds && d.Units <= 0 {
+			d.Max = 0 // it is no more holds than before
+		}
+		if d.Units != 0 || d.Max > 0 {
+			w.Deltas = append(w.Deltas, d)
 		}
 	}
 	if w.empty() {
@@ -145,8 +151,8 @@ func togetherQuotas(a, b []QuotaWrite) []QuotaWrite {
 	return slices.DeleteFunc(c.Quotas, QuotaWrite.empty)
 }
 
-// togetherDeltas adds up what both do to each count. What grows on the whole keeps the
-// stricter limit; what one of them gives back makes room for what the other one takes.
+// togetherDeltas adds up what both do to each count. What one of them gives back makes room
+// for what the other one takes, and the stricter limit holds.
 func togetherDeltas(a, b []QuotaDelta) []QuotaDelta {
 	sums := make(map[QuotaKey]QuotaDelta, len(a)+len(b))
 	for _, d := range slices.Concat(a, b) {
@@ -155,11 +161,7 @@ func togetherDeltas(a, b []QuotaDelta) []QuotaDelta {
 	}
 	var out []QuotaDelta
 	for _, key := range slices.Sorted(maps.Keys(sums)) {
-		d := sums[key]
-		if d.Units < 0 {
-			d.Max = 0
-		}
-		if d.Units != 0 {
+		if d := sums[key]; d.Units != 0 || d.Max > 0 {
 			out = append(out, d)
 		}
 	}
@@ -180,7 +182,7 @@ func (w QuotaWrite) validate() error {
 		switch ordered := i == 0 || w.Deltas[i-1].Key < d.Key; {
 		case d.Key == "" || !ordered:
 			return fmt.Errorf("change: count %q of %s is not in order after %d others", d.Key, w.Owner, i)
-		case d.Units == 0, d.Max < 0, d.Max > 0 && (d.Units < 0 || d.Units > d.Max):
+		case d.Units == 0 && d.Max == 0, d.Max < 0, d.Max > 0 && d.Units > d.Max:
 			return fmt.Errorf("change: count %+v of %s could never be written", d, w.Owner)
 		}
 	}
