@@ -10,12 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"holdfast/scripts/internal/localrun"
+	"holdfast/shared/dynamo"
+	"holdfast/shared/ledger"
+	"holdfast/shared/system"
 	"holdfast/shared/telemetry"
 	"holdfast/shared/topology"
 )
@@ -32,7 +34,7 @@ const (
 	publishedHolds = 1000
 	// soldAgainWithin is the published bound with the due queue on, for 99 % of the holds.
 	soldAgainWithin = 2 * time.Second
-	// askEvery is how often somebody asks what is left. The answer is never kept.
+	// askEvery is how often somebody asks what is left.
 	askEvery = 50 * time.Millisecond
 	// askAhead is how long before its time a hold is already asked for: it must not be sold.
 	askAhead = 300 * time.Millisecond
@@ -41,7 +43,7 @@ const (
 	// leadMin is the time in which the first holds are made, and leadEach what each one more
 	// may take until it is too late for its place.
 	leadMin, leadEach = 5 * time.Second, 40 * time.Millisecond
-	// slotsPerAnswer is the most slots that one question may name.
+	// slotsPerAnswer is the most slots that one question names.
 	slotsPerAnswer = 50
 )
 
@@ -142,26 +144,22 @@ func (w *world) untilFree(endings []ending, until time.Time) {
 	}
 }
 
-// free says which of the slots have a unit to sell.
+// free says which of the slots have a unit to sell. It asks the table and not the API,
+// whose answers about availability may be a second old.
 func (w *world) free(endings []ending, asked []int) map[string]bool {
 	w.t.Helper()
-	ids := make([]string, len(asked))
+	store := dynamo.NewStore(w.system.Database(), w.system.Table, system.RealClock{}, system.RealRandom{})
+	slots := make([]ledger.Slot, len(asked))
 	for i, n := range asked {
-		ids[i] = endings[n].slot
+		slots[i] = ledger.Slot{ID: ledger.SlotID(endings[n].slot), Terms: ledger.Terms{Shards: 1}}
 	}
-	var body struct {
-		Slots []struct {
-			ID        string `json:"slot_id"`
-			Remaining int    `json:"remaining_hint"`
-		} `json:"slots"`
-	}
-	path := "/v1/availability?slot_ids=" + strings.Join(ids, ",")
-	if err := w.do(w.shop, localrun.Request{Method: http.MethodGet, Path: path}).want(http.StatusOK).Decode(&body); err != nil {
+	stock, err := store.Stock(w.t.Context(), slots)
+	if err != nil {
 		w.t.Fatal(err)
 	}
 	free := make(map[string]bool)
-	for _, slot := range body.Slots {
-		free[slot.ID] = slot.Remaining > 0
+	for _, s := range stock {
+		free[string(s.Slot)] = s.Counters.Available > 0
 	}
 	return free
 }
