@@ -86,12 +86,16 @@ func TestAsOfIsOfTheOldestPart(t *testing.T) {
 	f := newFixture(t)
 	f.define("old", 3)
 	f.define("new", 3)
+	f.define("page", 3, `"resource_id":"KE0902"`)
 	f.get("/v1/availability", "slot_ids=old", nil).want(http.StatusOK)
+	// This one needs no stock, so that only the page is kept.
+	f.get("/v1/availability", "resource_type=flight&resource_id=KE0902&attributes=no:such", nil).want(http.StatusOK)
 	f.clock.Advance(500 * time.Millisecond)
 	for query, want := range map[string]string{
 		"slot_ids=new":     "2026-11-30T12:00:00.500Z",
 		"slot_ids=new,old": "2026-11-30T12:00:00.000Z",
 		"resource_type=flight&resource_id=KE0901":     "2026-11-30T12:00:00.000Z",
+		"resource_type=flight&resource_id=KE0902":     "2026-11-30T12:00:00.000Z",
 		"resource_type=flight&resource_id=nobody-has": "2026-11-30T12:00:00.500Z",
 	} {
 		if a := f.get("/v1/availability", query, nil); a.text("as_of") != want {
