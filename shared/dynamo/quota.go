@@ -63,9 +63,12 @@ func (s *Store) Quota(ctx context.Context, owner ledger.OwnerID) (ledger.Quota, 
 func quotaLeg(w ledger.QuotaWrite, atMs int64) (leg, error) {
 	var update expression.UpdateBuilder
 	var over []expression.ConditionBuilder
+	writes := w.Expired || w.Forget
 	for _, d := range w.Deltas {
 		count := expression.Name(quotaCountPrefix + string(d.Key))
-		update = update.Add(count, expression.Value(d.Units))
+		if d.Units != 0 {
+			update, writes = update.Add(count, expression.Value(d.Units)), true
+		}
 		if d.Max > 0 {
 			over = append(over, count.GreaterThan(expression.Value(d.Max-d.Units)))
 		}
@@ -92,7 +95,7 @@ func quotaLeg(w ledger.QuotaWrite, atMs int64) (leg, error) {
 		quota, err := decodeQuota(w.Owner, found)
 		return ledger.RefusedLeg{Kind: ledger.LegQuota, Quota: &quota}, err
 	}
-	switch writes := len(w.Deltas) > 0 || w.Expired || w.Forget; {
+	switch {
 	case len(over) == 0:
 		return unconditionalLeg(quotaKey(w.Owner), update)
 	case !writes:

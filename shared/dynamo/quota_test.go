@@ -192,7 +192,7 @@ func TestItemsOfLimitsAreCountsOnly(t *testing.T) {
 func TestRequirementLeavesNoItem(t *testing.T) {
 	s := newLimitedSale(t)
 	change := s.hold("U-1")
-	change.Quotas[0].Deltas, change.Quotas[0].ExpiredBelow = nil, 1
+	change.Quotas[0].Deltas[0].Units, change.Quotas[0].ExpiredBelow = 0, 1
 	s.must(s.direct.Commit(t.Context(), change))
 	if item, there := s.items()["OWNER#U-1 QUOTA"]; there {
 		t.Errorf("the owner has the item %v", item)

@@ -16,6 +16,7 @@ var holdEditRules = []rule{
 	{"GrowthNeedsTheTerms", growthNeedsTheTerms},
 	{"StaleIsRefused", staleEditIsRefused},
 	{"DifferenceIsCounted", editCountsTheDifference},
+	{"LimitsOfWhatItTakesHold", limitsOfWhatAnEditTakesHold},
 	{"P8_PartIsSoldAndTheRestGoesBack", partIsSold},
 	{"Race_OneStepWins", raceToEditOneHold},
 }
@@ -195,6 +196,24 @@ func editCountsTheDifference(f *fixture) {
 	f.commit(f.relined(f.storedHold(hold.ID), []ledger.Quote{quoted(b, 4)}, one(b, 3)))
 	f.counts(theOwner, map[ledger.QuotaKey]ledger.Units{ledger.QuotaHolds: 1, slotB: 4, resource: 4})
 	CheckBooks(f.T, f.store, []ledger.SlotID{"A", "B"}, []ledger.HoldID{hold.ID})
+}
+
+// limitsOfWhatAnEditTakesHold: an exchange that leaves a count as it is, or lets it fall, is
+// refused where the count is over the limit of the slot that is taken.
+func limitsOfWhatAnEditTakesHold(f *fixture) {
+	perResource := func(units ledger.Units) func(p *ledger.Policy) {
+		return func(p *ledger.Policy) { p.QuantityPerOwnerOfResourceMax = units }
+	}
+	a, b := f.slot("A", limited(9, perResource(9))), f.slot("B", limited(9, perResource(3)))
+	kept := f.held(one(a, 3))
+	hold := f.held(one(a, 2))
+	for _, units := range []ledger.Units{1, 2} {
+		f.refuse(f.relined(hold, []ledger.Quote{quoted(b, units)}, one(b, units)), f.refusedQuota(theOwner))
+	}
+	f.commit(f.cancel(kept))
+	f.commit(f.relined(hold, []ledger.Quote{quoted(b, 2)}, one(b, 2)))
+	f.counts(theOwner, map[ledger.QuotaKey]ledger.Units{resource: 2})
+	CheckBooks(f.T, f.store, []ledger.SlotID{"A", "B"}, []ledger.HoldID{kept.ID, hold.ID})
 }
 
 func partIsSold(f *fixture) {

@@ -73,7 +73,9 @@ func (s *Store) applyLimits(c ledger.Change) {
 			quota.Counts = make(map[ledger.QuotaKey]ledger.Units)
 		}
 		for _, d := range write.Deltas {
-			quota.Counts[d.Key] += d.Units
+			if d.Units != 0 { // one of none only requires something
+				quota.Counts[d.Key] += d.Units
+			}
 		}
 		if write.Forget {
 			quota.Expired = 0
