@@ -14,7 +14,18 @@ import (
 // and give back while an operator changes the slots and holds expire, keep P1, P2 and P3 after
 // every write. P10 holds for every "sold out", and every request ends inside its deadline.
 func TestBasketsOfManyOwnersKeepTheirPromises(t *testing.T) {
+	tally := make(commandstest.Tally)
 	rapid.Check(t, func(t *rapid.T) {
-		commandstest.Check(t, commandstest.Run{Store: memory.New(), Random: systemtest.NewRandom(1), Turns: 400})
+		commandstest.Check(t, commandstest.Run{Store: memory.New(), Random: systemtest.NewRandom(1), Turns: 400}, tally)
 	})
+	for _, seen := range []string{
+		"create", "create insufficient_stock", "create limit_reached", "edit", "edit insufficient_stock", "edit limit_reached",
+		"edit hold_not_active", "extend", "cancel", "confirm", "confirm a part", "return", "expire", "patch", "patch capacity_in_use",
+		"split", "wide", "again",
+	} {
+		if tally[seen] == 0 {
+			t.Errorf("%q was never seen; the test shows nothing of it", seen)
+		}
+	}
+	t.Log(tally)
 }

@@ -3,6 +3,7 @@ package commandstest
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"holdfast/shared/ledger"
 )
@@ -31,6 +32,7 @@ type books struct {
 	promised map[item]promised
 	// history has for each slot how much of it was available, the oldest first.
 	history map[ledger.SlotID][]sight
+	closed  map[ledger.SlotID]bool
 	written int
 	broken  error // the first promise that was broken
 }
@@ -38,13 +40,17 @@ type books struct {
 func newBooks(store ledger.Store) *books {
 	return &books{
 		Store: store, holds: make(map[ledger.HoldID]ledger.Hold), promised: make(map[item]promised),
-		history: make(map[ledger.SlotID][]sight),
+		history: make(map[ledger.SlotID][]sight), closed: make(map[ledger.SlotID]bool),
 	}
 }
 
+// Commit implements ledger.Store.
 func (b *books) Commit(ctx context.Context, c ledger.Change) error {
 	if err := await(ctx); err != nil {
 		return err
+	}
+	if e, is := ctx.Value(errandKey{}).(*errand); is {
+		e.commits++
 	}
 	err := b.Store.Commit(ctx, c)
 	if err == nil && b.broken == nil {
@@ -53,6 +59,7 @@ func (b *books) Commit(ctx context.Context, c ledger.Change) error {
 	return err
 }
 
+// Hold implements ledger.Store.
 func (b *books) Hold(ctx context.Context, id ledger.HoldID) (ledger.Hold, error) {
 	if err := await(ctx); err != nil {
 		return ledger.Hold{}, err
@@ -60,6 +67,7 @@ func (b *books) Hold(ctx context.Context, id ledger.HoldID) (ledger.Hold, error)
 	return b.Store.Hold(ctx, id)
 }
 
+// Slots implements ledger.Store.
 func (b *books) Slots(ctx context.Context, ids []ledger.SlotID) ([]ledger.Slot, error) {
 	if err := await(ctx); err != nil {
 		return nil, err
@@ -67,8 +75,11 @@ func (b *books) Slots(ctx context.Context, ids []ledger.SlotID) ([]ledger.Slot, 
 	return b.Store.Slots(ctx, ids)
 }
 
-// Stock reads every other item a turn later than the rest, as a read may that is not of one
-// moment.
+// tornTurns is how many turns pass within a read of stock that is not of one moment.
+const tornTurns = 3
+
+// Stock reads every other item some turns later than the rest, as a read may that is not of
+// one moment.
 func (b *books) Stock(ctx context.Context, slots []ledger.Slot) ([]ledger.Stock, error) {
 	if err := await(ctx); err != nil {
 		return nil, err
@@ -77,8 +88,10 @@ func (b *books) Stock(ctx context.Context, slots []ledger.Slot) ([]ledger.Stock,
 	if err != nil {
 		return nil, err
 	}
-	if err := await(ctx); err != nil {
-		return nil, err
+	for range tornTurns {
+		if err := await(ctx); err != nil {
+			return nil, err
+		}
 	}
 	stock, err := b.Store.Stock(ctx, slots)
 	for i := range early {
@@ -89,6 +102,7 @@ func (b *books) Stock(ctx context.Context, slots []ledger.Slot) ([]ledger.Stock,
 	return stock, err
 }
 
+// StockAtOneMoment implements ledger.Store.
 func (b *books) StockAtOneMoment(ctx context.Context, slot ledger.Slot) ([]ledger.Stock, error) {
 	if err := await(ctx); err != nil {
 		return nil, err
@@ -96,6 +110,7 @@ func (b *books) StockAtOneMoment(ctx context.Context, slot ledger.Slot) ([]ledge
 	return b.Store.StockAtOneMoment(ctx, slot)
 }
 
+// IdempotencyRecord implements ledger.Store.
 func (b *books) IdempotencyRecord(ctx context.Context, id ledger.IdempotencyID) (ledger.IdempotencyRecord, bool, error) {
 	if err := await(ctx); err != nil {
 		return ledger.IdempotencyRecord{}, false, err
@@ -110,6 +125,9 @@ func (b *books) enter(ctx context.Context, c ledger.Change) error {
 		if err := b.enterHold(w.Next); err != nil {
 			return err
 		}
+	}
+	for _, w := range c.Slots {
+		b.closed[w.Next.ID] = !w.Next.Terms.Open
 	}
 	moved := make(map[ledger.SlotID]bool)
 	for _, s := range c.NewStock {
@@ -133,10 +151,10 @@ func (b *books) enterHold(next ledger.Hold) error {
 		b.order = append(b.order, next.ID)
 		before.Status = ledger.StatusHeld
 	}
-	switch ended := before.Status != ledger.StatusHeld; {
+	switch sold := before.Status == ledger.StatusConfirmed; {
 	case !known && next.Status != ledger.StatusHeld:
 		return fmt.Errorf("P3: hold %s was born %s", next.ID, next.Status)
-	case ended && !(before.Status == ledger.StatusConfirmed && (next.Status == ledger.StatusConfirmed || next.Status == ledger.StatusReturned)):
+	case before.Status != ledger.StatusHeld && !sold, sold && next.Status != ledger.StatusConfirmed && next.Status != ledger.StatusReturned:
 		return fmt.Errorf("P3: hold %s went from %s to %s", next.ID, before.Status, next.Status)
 	}
 	b.count(before, -1)
@@ -226,4 +244,18 @@ func (b *books) unitsOf(owner ledger.OwnerID, id ledger.SlotID) ledger.Units {
 		}
 	}
 	return out
+}
+
+// shapes is how many holds take a slot from more than one shard, and how many have as many
+// lines as a hold may have.
+func (b *books) shapes() (split, wide int) {
+	for _, h := range b.holds {
+		if slices.ContainsFunc(h.Lines, func(l ledger.Line) bool { return len(l.Shards) > 1 }) {
+			split++
+		}
+		if len(h.Lines) == ledger.LinesMax {
+			wide++
+		}
+	}
+	return split, wide
 }

@@ -16,6 +16,7 @@ const callsMax = 80
 // at a time. Only one goroutine runs at any moment: this one, between resume and the answer
 // on arrived, or the one that gives the turns.
 type errand struct {
+	kind    string
 	name    string
 	run     func(ctx context.Context) error
 	judge   func(err error) error
@@ -25,6 +26,7 @@ type errand struct {
 	arrived chan struct{} // it stands before a call of the store, or has ended
 	from    int           // how much was written when it began
 	calls   int
+	commits int
 	ended   bool
 	err     error
 }

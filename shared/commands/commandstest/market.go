@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -55,17 +56,25 @@ type market struct {
 	// first ones, then come the operator and the sweep.
 	underWay []*errand
 	log      []string
+	tally    Tally
 }
+
+// Tally counts what was asked and answered, as "create" for a success or
+// "create limit_reached" for a refusal, and beside that "split" for holds that took one slot
+// from several shards, "wide" for holds of ledger.LinesMax slots, and "again" for requests
+// that tried to write more than once.
+type Tally map[string]int
 
 // Check holds a market and looks at the promises after every write: that counters are never
 // negative and add up (P1), that they are what the holds take (P2), that a hold ends once
 // (P3), and for every request that is refused as "insufficient", that so little was there at
 // some moment between the question and the answer (P10), and as "limit reached", that the
 // owner had so much. Every request must end inside its deadline. When the market has closed,
-// a newcomer must get all that is left.
-func Check(t *rapid.T, run Run) {
+// a newcomer must get all that is left. What happened is added to the tally, by which a test
+// knows that it has seen something.
+func Check(t *rapid.T, run Run, tally Tally) {
 	m := &market{
-		T: t, run: run, books: newBooks(run.Store), clock: systemtest.NewClock(opening), limited: make(map[ledger.SlotID]bool),
+		T: t, run: run, tally: tally, books: newBooks(run.Store), clock: systemtest.NewClock(opening), limited: make(map[ledger.SlotID]bool),
 	}
 	for i := range m.commands {
 		m.commands[i] = commands.New(m.books, m.clock, run.Random)
@@ -82,6 +91,9 @@ func Check(t *rapid.T, run Run) {
 	}
 	m.sellTheRest()
 	ledgertest.CheckBooks(t, run.Store, m.slots, m.books.order)
+	split, wide := m.books.shapes()
+	m.tally["split"] += split
+	m.tally["wide"] += wide
 }
 
 // close lets no goroutine be left over, also when the run has failed.
@@ -104,6 +116,7 @@ func (m *market) fail(format string, args ...any) {
 // open defines slots and owners.
 func (m *market) open() {
 	count := rapid.SampledFrom([]int{1, 1, 2, 3, 8, ledger.LinesMax}).Draw(m.T, "slots")
+	least := rapid.SampledFrom([]int{0, 0, 30}).Draw(m.T, "least") // a scarce market, or a full one
 	for i := range count {
 		id := ledger.SlotID(fmt.Sprintf("%sS%02d", m.run.Prefix, i))
 		policy := ledger.DefaultPolicy()
@@ -113,7 +126,7 @@ func (m *market) open() {
 		}
 		_, err := m.commands[0].PutSlot(m.Context(), commands.Request{Actor: "catalogue"}, id, ledger.SlotDefinition{
 			ResourceType: "market", ResourceID: ledger.ResourceID(m.run.Prefix + "stand"), Policy: policy,
-			Capacity: ledger.Units(rapid.IntRange(0, 12).Draw(m.T, "capacity")),
+			Capacity: ledger.Units(rapid.IntRange(least, least+12).Draw(m.T, "capacity")),
 			Terms: ledger.Terms{
 				Open: true, Price: ledger.Money{AmountMinor: unitAmount, Currency: "EUR"},
 				Shards: rapid.IntRange(1, shardsMax).Draw(m.T, "shards"),
@@ -168,6 +181,10 @@ func (m *market) resume(i int) {
 		m.fail("%s did not end within %d calls of the store", e.name, callsMax)
 	}
 	e.cancel()
+	m.tally[strings.TrimSpace(e.kind+" "+string(ledger.CodeOf(e.err)))]++
+	if e.commits > 1 {
+		m.tally["again"]++
+	}
 	if err := e.judge(e.err); err != nil {
 		m.fail("%s: %v", e.name, err)
 	}
@@ -181,7 +198,7 @@ func (m *market) sellTheRest() {
 		if m.limited[id] {
 			left = min(left, ownerLimit)
 		}
-		if slots, err := m.run.Store.Slots(m.Context(), []ledger.SlotID{id}); err != nil || !slots[0].Terms.Open || left == 0 {
+		if m.books.closed[id] || left == 0 {
 			continue
 		}
 		newcomer := commands.Request{Actor: "owner", Owner: ledger.OwnerID(m.run.Prefix + "newcomer")}
@@ -222,7 +239,7 @@ func only(codes ...ledger.Code) func(error) error {
 	}
 }
 
-// asked is an errand of this name.
-func asked(run func(ctx context.Context) error, judge func(error) error, format string, args ...any) *errand {
-	return &errand{name: fmt.Sprintf(format, args...), run: run, judge: judge}
+// asked is an errand of this kind and name.
+func asked(run func(ctx context.Context) error, judge func(error) error, kind, format string, args ...any) *errand {
+	return &errand{kind: kind, name: fmt.Sprintf(format, args...), run: run, judge: judge}
 }

@@ -49,11 +49,18 @@ func (m *market) shop(owner ledger.OwnerID) *errand {
 func (m *market) basket() []ledger.Quote {
 	first := rapid.IntRange(0, len(m.slots)-1).Draw(m.T, "first")
 	count := rapid.IntRange(1, len(m.slots)).Draw(m.T, "lines")
+	if rapid.IntRange(0, 3).Draw(m.T, "all") == 0 {
+		count = len(m.slots)
+	}
+	quantities := []int{1, 1, 1, 2, 3, 7}
+	if count > 8 {
+		quantities = []int{1} // more of each would hardly ever be there
+	}
 	var out []ledger.Quote
 	for i := range count {
 		out = append(out, ledger.Quote{
 			Slot:     m.slots[(first+i)%len(m.slots)],
-			Quantity: ledger.Units(rapid.SampledFrom([]int{1, 1, 1, 2, 3, 7}).Draw(m.T, "quantity")), UnitAmount: unitAmount,
+			Quantity: ledger.Units(rapid.SampledFrom(quantities).Draw(m.T, "quantity")), UnitAmount: unitAmount,
 		})
 	}
 	return out
@@ -73,7 +80,7 @@ func (m *market) create(owner ledger.OwnerID) *errand {
 	e := asked(func(ctx context.Context) error {
 		_, err := by.CreateHold(ctx, r, commands.HoldWish{Quotes: quotes}, renderHold)
 		return err
-	}, nil, "%s creates %v", owner, quotes)
+	}, nil, "create", "%s creates %v", owner, quotes)
 	had := m.had(owner, quotes)
 	e.judge = func(err error) error { return m.judgeTaking(e, had, quotes, ledger.Hold{}, err) }
 	return e
@@ -88,7 +95,7 @@ func (m *market) edit(owner ledger.OwnerID, h ledger.Hold) *errand {
 	e := asked(func(ctx context.Context) error {
 		_, err := by.EditHold(ctx, r, h.ID, wish, renderHold)
 		return err
-	}, nil, "%s edits %s to %v", owner, h.ID, wish.Quotes)
+	}, nil, "edit", "%s edits %s to %v", owner, h.ID, wish.Quotes)
 	had := m.had(owner, wish.Quotes)
 	also := []ledger.Code{ledger.CodeHoldNotActive, ledger.CodeHoldAtMaximum}
 	if wish.ExtendFor > 0 {
@@ -112,42 +119,43 @@ func (m *market) had(owner ledger.OwnerID, quotes []ledger.Quote) map[ledger.Slo
 
 // judgeTaking looks at the answer to a request that takes units: for a new hold, or for h.
 func (m *market) judgeTaking(e *errand, had map[ledger.SlotID]ledger.Units, quotes []ledger.Quote, h ledger.Hold, err error, also ...ledger.Code) error {
-	more := func(id ledger.SlotID) ledger.Units {
-		var units ledger.Units
-		for _, q := range quotes {
-			if q.Slot == id {
-				units += q.Quantity
-			}
-		}
-		if i := slices.IndexFunc(h.Lines, func(l ledger.Line) bool { return l.Slot == id }); i >= 0 {
-			units -= h.Lines[i].Quantity
-		}
-		return units
-	}
+	more := func(id ledger.SlotID) ledger.Units { return comes(quotes, h, id) }
 	var refusal *ledger.Error
-	errors.As(err, &refusal)
-	switch ledger.CodeOf(err) {
-	case ledger.CodeInsufficientStock:
-		if len(refusal.Shortages) == 0 {
-			return fmt.Errorf("nothing is named: %w", err)
-		}
-		for _, s := range refusal.Shortages {
-			if least := m.books.leastSince(s.Slot, e.from); least >= more(s.Slot) {
-				return fmt.Errorf("P10: %d of slot %s were wanted and never were fewer than %d available", more(s.Slot), s.Slot, least)
-			}
-		}
-		return nil
-	case ledger.CodeLimitReached:
-		for _, l := range refusal.Limits {
-			if id, ofSlot := l.Key.Slot(); !ofSlot || !m.limited[id] || had[id]+more(id) <= l.Max {
-				return fmt.Errorf("limit %+v, but there were %d and %d came", l, had[id], more(id))
-			}
-		}
-		return nil
+	if !errors.As(err, &refusal) || ledger.CodeOf(err) != ledger.CodeInsufficientStock && ledger.CodeOf(err) != ledger.CodeLimitReached {
+		// A basket that had to be split over too many stock items is told so, and one of a
+		// slot that is oversold that it is closed.
+		return only(append(also, ledger.CodeBusy, ledger.CodeSlotClosed)...)(err)
 	}
-	// A basket that had to be split over too many stock items is told so, and one of a slot
-	// that is oversold that it is closed.
-	return only(append(also, ledger.CodeBusy, ledger.CodeSlotClosed)...)(err)
+	if len(refusal.Shortages)+len(refusal.Limits) == 0 {
+		return fmt.Errorf("nothing is named: %w", err)
+	}
+	for _, s := range refusal.Shortages {
+		if least := m.books.leastSince(s.Slot, e.from); least >= more(s.Slot) {
+			return fmt.Errorf("P10: %d of slot %s were wanted and never were fewer than %d available", more(s.Slot), s.Slot, least)
+		}
+	}
+	for _, l := range refusal.Limits {
+		if id, ofSlot := l.Key.Slot(); !ofSlot || !m.limited[id] || had[id]+more(id) <= l.Max {
+			return fmt.Errorf("limit %+v, but there were %d and %d came", l, had[id], more(id))
+		}
+	}
+	return nil
+}
+
+// comes is how many units of a slot the quotes want beyond what h has.
+func comes(quotes []ledger.Quote, h ledger.Hold, id ledger.SlotID) ledger.Units {
+	var units ledger.Units
+	for _, q := range quotes {
+		if q.Slot == id {
+			units += q.Quantity
+		}
+	}
+	for _, l := range h.Lines {
+		if l.Slot == id {
+			units -= l.Quantity
+		}
+	}
+	return units
 }
 
 func (m *market) extend(owner ledger.OwnerID, h ledger.Hold) *errand {
@@ -155,7 +163,7 @@ func (m *market) extend(owner ledger.OwnerID, h ledger.Hold) *errand {
 	return asked(func(ctx context.Context) error {
 		_, err := by.ExtendHold(ctx, r, h.ID, 0, renderHold)
 		return err
-	}, only(ledger.CodeHoldNotActive, ledger.CodeHoldAtMaximum), "%s extends %s", owner, h.ID)
+	}, only(ledger.CodeHoldNotActive, ledger.CodeHoldAtMaximum), "extend", "%s extends %s", owner, h.ID)
 }
 
 func (m *market) cancel(owner ledger.OwnerID, h ledger.Hold) *errand {
@@ -163,20 +171,21 @@ func (m *market) cancel(owner ledger.OwnerID, h ledger.Hold) *errand {
 	return asked(func(ctx context.Context) error {
 		_, err := by.CancelHold(ctx, r, h.ID, renderHold)
 		return err
-	}, only(ledger.CodeHoldNotActive), "%s cancels %s", owner, h.ID)
+	}, only(ledger.CodeHoldNotActive), "cancel", "%s cancels %s", owner, h.ID)
 }
 
 // confirm sells a hold, or a drawn part of it.
 func (m *market) confirm(h ledger.Hold, part bool) *errand {
 	var sold []ledger.ReturnLine
+	kind := "confirm"
 	if part {
-		sold = m.part(h)
+		kind, sold = "confirm a part", m.part(h)
 	}
 	by, r := m.process(), m.request(h.Owner)
 	return asked(func(ctx context.Context) error {
 		_, err := by.ConfirmHold(ctx, r, h.ID, ledger.PaymentReference(h.ID), sold, renderHold)
 		return err
-	}, only(ledger.CodeHoldNotActive), "the shop sells %v of %s", sold, h.ID)
+	}, only(ledger.CodeHoldNotActive), kind, "the shop sells %v of %s", sold, h.ID)
 }
 
 // giveBack returns a sale, or a drawn part of it.
@@ -192,7 +201,7 @@ func (m *market) giveBack(owner ledger.OwnerID, h ledger.Hold) *errand {
 	return asked(func(ctx context.Context) error {
 		_, err := by.ReturnHold(ctx, r, h.ID, back, renderHold)
 		return err
-	}, only(), "the shop takes back %v of %s", back, h.ID)
+	}, only(), "return", "the shop takes back %v of %s", back, h.ID)
 }
 
 // part draws at least one line of what is left of the hold, with at least one unit.
@@ -206,16 +215,19 @@ func (m *market) part(h ledger.Hold) []ledger.ReturnLine {
 }
 
 // operate draws what the operator does: other shards, another capacity, also one that is less
-// than was promised, which closes the slot, or it goes on with what closed it.
+// than was promised, which closes the slot until there is more.
 func (m *market) operate() *errand {
 	id := rapid.SampledFrom(m.slots).Draw(m.T, "slot")
 	patch := ledger.SlotPatch{}
-	switch rapid.SampledFrom([]string{"shards", "shards", "more", "less", "oversold"}).Draw(m.T, "change") {
+	switch rapid.SampledFrom([]string{"shards", "shards", "shards", "more", "more", "more", "less", "oversold"}).Draw(m.T, "change") {
 	case "shards":
 		shards := rapid.IntRange(1, shardsMax).Draw(m.T, "shards")
 		patch.Shards = &shards
 	case "more":
-		units, open := ledger.Units(rapid.IntRange(1, 10).Draw(m.T, "units")), true
+		if i := slices.IndexFunc(m.slots, func(id ledger.SlotID) bool { return m.books.closed[id] }); i >= 0 {
+			id = m.slots[i]
+		}
+		units, open := ledger.Units(rapid.IntRange(1, 40).Draw(m.T, "units")), true
 		patch.CapacityDelta, patch.Open = &units, &open
 	case "less":
 		units := -ledger.Units(rapid.IntRange(1, 5).Draw(m.T, "units"))
@@ -228,7 +240,7 @@ func (m *market) operate() *errand {
 	return asked(func(ctx context.Context) error {
 		_, err := by.PatchSlot(ctx, commands.Request{Actor: "operator"}, id, patch, renderSlot)
 		return err
-	}, only(ledger.CodeCapacityInUse, ledger.CodeSlotOversold), "the operator patches %s to %+v", id, patch)
+	}, only(ledger.CodeCapacityInUse, ledger.CodeSlotOversold), "patch", "the operator patches %s to %+v", id, patch)
 }
 
 // sweep lets some time pass and ends a hold that is over, if there is one.
@@ -243,7 +255,7 @@ func (m *market) sweep() *errand {
 		return asked(func(ctx context.Context) error {
 			_, err := by.ExpireHold(ctx, id, "sweep")
 			return err
-		}, only(ledger.CodeHoldNotDue), "the sweep ends %s", id)
+		}, only(ledger.CodeHoldNotDue), "expire", "the sweep ends %s", id)
 	}
 	return nil
 }
