@@ -56,8 +56,8 @@ var unreachable = map[string]string{
 	"HOLDFAST_SAGA_QUEUE_URL": "http://127.0.0.1:1/saga", "HOLDFAST_DUE_QUEUE_URL": "http://127.0.0.1:1/due",
 	"HOLDFAST_EXPIRY_FAILED_QUEUE_URL": "http://127.0.0.1:1/failed", "HOLDFAST_SWEEP_PAGE_ITEMS": "100",
 	"HOLDFAST_ARCHIVE_BUCKET_NAME": "bucket", "HOLDFAST_ARCHIVE_HOLDS_AFTER_DAYS": "30",
-	"HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS": "400",
-	"HOLDFAST_LOCAL_DYNAMODB_ENDPOINT":         "http://127.0.0.1:1", "HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT": "http://127.0.0.1:1",
+	"HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS": "400", "HOLDFAST_OPERATOR_GROUP": "ops", "HOLDFAST_PAYMENT_SECRET_ID": "payment",
+	"HOLDFAST_LOCAL_DYNAMODB_ENDPOINT": "http://127.0.0.1:1", "HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT": "http://127.0.0.1:1",
 	"HOLDFAST_LOCAL_SQS_ENDPOINT": "http://127.0.0.1:1", "HOLDFAST_LOCAL_S3_ENDPOINT": "http://127.0.0.1:1",
 }
 
@@ -81,6 +81,13 @@ func TestWrongCommandLines(t *testing.T) {
 		{"archive list hold -json", "flags stand before the other arguments, and -json does not"},
 		{"restore hold", "restore: say KIND BATCH"},
 		{"restore slot batch", `no kind "slot"`},
+		{"import", "import: say the FILE"},
+		{"import a.csv b.csv", "import: say the FILE"},
+		{"import none.csv", "open the file"},
+		{"import main.go", "say -format csv or -format jsonl"},
+		{"import -format csv -type post main.go", "-type must be put or patch"},
+		{"import -format jsonl -attributes a;b main.go", "-attributes is for csv only"},
+		{"import -rows-per-second -1 main.go", "-rows-per-second can't be negative"},
 	} {
 		name, rest, _ := strings.Cut(test.line, " ")
 		arguments := append([]string{name, "-environment", file}, strings.Fields(rest)...)

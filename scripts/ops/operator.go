@@ -31,6 +31,7 @@ type operator struct {
 	out  io.Writer
 	json bool
 	redriveChoice
+	importChoice
 
 	config config.Config
 	aws    aws.Config

@@ -68,16 +68,18 @@ func newWorld(t *testing.T, ago time.Duration) *world {
 		"HOLDFAST_SAGA_QUEUE_URL": w.queue("saga").URL, "HOLDFAST_DUE_QUEUE_URL": w.due.URL,
 		"HOLDFAST_EXPIRY_FAILED_QUEUE_URL": w.queue("failed").URL, "HOLDFAST_SWEEP_PAGE_ITEMS": "100",
 		"HOLDFAST_ARCHIVE_BUCKET_NAME": bucketName, "HOLDFAST_ARCHIVE_HOLDS_AFTER_DAYS": "30",
-		"HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS": "400",
-		"HOLDFAST_LOCAL_DYNAMODB_ENDPOINT":         *w.client.Options().BaseEndpoint,
-		"HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT":      endpoint, "HOLDFAST_LOCAL_SQS_ENDPOINT": endpoint, "HOLDFAST_LOCAL_S3_ENDPOINT": endpoint,
+		"HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS": "400", "HOLDFAST_OPERATOR_GROUP": "ops", "HOLDFAST_PAYMENT_SECRET_ID": "payment",
+		"HOLDFAST_LOCAL_DYNAMODB_ENDPOINT":    *w.client.Options().BaseEndpoint,
+		"HOLDFAST_LOCAL_EVENTBRIDGE_ENDPOINT": endpoint, "HOLDFAST_LOCAL_SQS_ENDPOINT": endpoint, "HOLDFAST_LOCAL_S3_ENDPOINT": endpoint,
 	})
 	w.store = dynamo.NewStore(w.client, w.table, w.clock, system.RealRandom{})
 	w.shop = commands.New(w.store, w.clock, system.RealRandom{})
 	_, err = w.shop.PutSlot(t.Context(), commands.Request{Actor: "service:catalog", RequestID: "request_test"}, slotID, ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "KE0901", Capacity: 5, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 1},
-	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
+		return ledger.Response{}, nil
+	})
 	w.check(err)
 	return w
 }
