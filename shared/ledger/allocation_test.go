@@ -15,6 +15,14 @@ func stockOf(available ...ledger.Units) []ledger.Stock {
 	return out
 }
 
+// retiring is stock of which only the first shards are in use.
+func retiring(shards int, stock []ledger.Stock) []ledger.Stock {
+	for i := range stock {
+		stock[i].Terms = ledger.Terms{Shards: shards, Retired: len(stock) - shards}
+	}
+	return stock
+}
+
 func TestAllocate(t *testing.T) {
 	type parts []ledger.Allocation
 	tests := []struct {
@@ -33,6 +41,9 @@ func TestAllocate(t *testing.T) {
 		{"split over all", stockOf(1, 4, 2), 7, 2, parts{{0, 1}, {1, 4}, {2, 2}}, true},
 		{"empty shards give nothing", stockOf(0, 2, 0, 2), 4, 0, parts{{1, 2}, {3, 2}}, true},
 		{"one too few", stockOf(1, 4, 2), 8, 0, nil, false},
+		{"a retired shard is sold last", retiring(2, stockOf(1, 5, 5)), 5, 2, parts{{1, 5}}, true},
+		{"a retired shard is sold whole before anything is split", retiring(2, stockOf(3, 3, 5)), 5, 0, parts{{2, 5}}, true},
+		{"a retired shard gives its part", retiring(2, stockOf(1, 1, 2)), 4, 0, parts{{0, 1}, {1, 1}, {2, 2}}, true},
 		{"sold out", stockOf(0, 0), 1, 0, nil, false},
 		{"no stock at all", nil, 1, 0, nil, false},
 	}

@@ -69,6 +69,17 @@ func TestChangeValidateAcceptsWhatTheBuildersBuild(t *testing.T) {
 	}
 }
 
+// aSignal counts one more hold of a device.
+var aSignal = ledger.SignalWrite{Signal: ledger.Signal{Kind: ledger.SignalDevice, Hash: hashOf('a')}, Window: noon, Max: 1}
+
+func signalsOf(writes ...ledger.SignalWrite) func(*ledger.Change) {
+	return func(c *ledger.Change) { c.Signals = writes }
+}
+
+func quotaOf(deltas ...ledger.QuotaDelta) func(*ledger.Change) {
+	return func(c *ledger.Change) { c.Quotas = []ledger.QuotaWrite{{Owner: "U-1", Deltas: deltas}} }
+}
+
 // Each refusal of Validate is shown once, by one fault in a change that is else right.
 func TestChangeValidateRefuses(t *testing.T) {
 	tests := []struct {
@@ -112,6 +123,7 @@ func TestChangeValidateRefuses(t *testing.T) {
 		{"an event without version", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].Version = 0 }},
 		{"an event of nothing", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].Hold = nil }},
 		{"an event of a hold and a slot", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].Slot = &ledger.Slot{ID: "A"} }},
+		{"an event of a hold and a policy", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].Policy = &ledger.ScopePolicy{} }},
 		{"two events of one version", "two events of hold/", func(c *ledger.Change) {
 			second := c.Events[0]
 			second.ID, second.Movements = "another", nil
@@ -126,6 +138,33 @@ func TestChangeValidateRefuses(t *testing.T) {
 		{"a slot without its event", "without its event", func(c *ledger.Change) {
 			c.Slots = []ledger.SlotWrite{{Next: ledger.Slot{ID: "A", Version: 1}}}
 		}},
+		{"a hold of no line", "promises nothing", func(c *ledger.Change) { c.Holds[0].Next.Lines = nil }},
+		{"a policy without its event", "without its event", func(c *ledger.Change) {
+			c.Policies = []ledger.PolicyWrite{{Next: ledger.ScopePolicy{Scope: ledger.PolicyScope{ResourceType: "show"}, Version: 1}}}
+		}},
+		{"one policy twice", "two actions on policy/show/", func(c *ledger.Change) {
+			c.Policies = make([]ledger.PolicyWrite, 2)
+			for i := range c.Policies {
+				c.Policies[i].Next.Scope.ResourceType = "show"
+			}
+		}},
+		{"one owner's quota twice", "two actions on quota/U-1", func(c *ledger.Change) {
+			c.Quotas = []ledger.QuotaWrite{{Owner: "U-1", Forget: true}, {Owner: "U-1", Expired: true}}
+		}},
+		{"a quota that counts nothing", "counts nothing, or of nobody", func(c *ledger.Change) { c.Quotas = []ledger.QuotaWrite{{Owner: "U-1"}} }},
+		{"a quota of nobody", "counts nothing, or of nobody", func(c *ledger.Change) { c.Quotas = []ledger.QuotaWrite{{Forget: true}} }},
+		{"a count without a name", "not in order", quotaOf(ledger.QuotaDelta{Units: 1})},
+		{"counts out of order", "not in order", quotaOf(ledger.QuotaDelta{Key: "b", Units: 1}, ledger.QuotaDelta{Key: "a", Units: 1})},
+		{"one count twice", "not in order", quotaOf(ledger.QuotaDelta{Key: "a", Units: 1}, ledger.QuotaDelta{Key: "a", Units: 1})},
+		{"a count that neither changes nor is limited", "never be written", quotaOf(ledger.QuotaDelta{Key: "a"})},
+		{"a negative limit", "never be written", quotaOf(ledger.QuotaDelta{Key: "a", Units: 1, Max: -1})},
+		{"more than a limit allows", "never be written", quotaOf(ledger.QuotaDelta{Key: "a", Units: 3, Max: 2})},
+		{"one signal twice", "two actions on signal/device/" + hashOf('a'), signalsOf(aSignal, aSignal)},
+		{"a signal of no kind", "counts no signal", signalsOf(ledger.SignalWrite{Signal: ledger.Signal{Hash: hashOf('a')}, Window: noon, Max: 1})},
+		{"a signal that is no hash", "counts no signal", signalsOf(ledger.SignalWrite{Signal: ledger.Signal{Kind: ledger.SignalDevice, Hash: "a phone"}, Window: noon, Max: 1})},
+		{"a signal without a limit", "counts no signal", signalsOf(ledger.SignalWrite{Signal: aSignal.Signal, Window: noon})},
+		{"a signal of no window", "counts no signal", signalsOf(ledger.SignalWrite{Signal: aSignal.Signal, Max: 1})},
+		{"a window that begins in between", "counts no signal", signalsOf(ledger.SignalWrite{Signal: aSignal.Signal, Window: noon.Add(time.Minute), Max: 1})},
 		{"an event without its hold", "an event without its hold, reservation, slot or policy", func(c *ledger.Change) { c.Holds = nil }},
 	}
 	for _, test := range tests {
@@ -148,8 +187,11 @@ func TestChangeActionsCountsEveryItem(t *testing.T) {
 	change.Uniqueness = make([]ledger.Uniqueness, 2)
 	change.Slots = make([]ledger.SlotWrite, 3)
 	change.NewStock = make([]ledger.Stock, 4)
-	if got := change.Actions(); got != holdEventAndThreeStockItems+1+2+3+4 {
-		t.Errorf("with one record, two claims, three slots and four new stock items it has %d actions", got)
+	change.Policies = make([]ledger.PolicyWrite, 5)
+	change.Quotas = make([]ledger.QuotaWrite, 6)
+	change.Signals = make([]ledger.SignalWrite, 7)
+	if got := change.Actions(); got != holdEventAndThreeStockItems+1+2+3+4+5+6+7 {
+		t.Errorf("with 1 record, 2 claims, 3 slots, 4 new stock items, 5 policies, 6 quotas and 7 signals it has %d actions", got)
 	}
 	if change.Empty() || !(ledger.Change{At: noon}).Empty() {
 		t.Error("Empty does not say whether anything is written")
