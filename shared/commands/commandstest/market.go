@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"holdfast/shared/commands"
 	"holdfast/shared/ledger"
 	"holdfast/shared/ledger/ledgertest"
@@ -31,8 +29,16 @@ const (
 
 var opening = time.Date(2026, time.November, 30, 12, 0, 0, 0, time.UTC)
 
+// TB is the part of testing.TB that a market needs. A property test's own type has it too.
+type TB interface {
+	ledgertest.TB
+	Log(args ...any)
+}
+
 // Run says on what a market is held.
 type Run struct {
+	// Draw decides all that is left to chance: a number from least to most, both included.
+	Draw  func(name string, least, most int) int
 	Store ledger.Store
 	// Random draws ids. Runs on one table need different ones.
 	Random system.Random
@@ -44,7 +50,7 @@ type Run struct {
 
 // market is one run.
 type market struct {
-	*rapid.T
+	TB
 	run      Run
 	books    *books
 	clock    *systemtest.Clock
@@ -72,9 +78,9 @@ type Tally map[string]int
 // owner had so much. Every request must end inside its deadline. When the market has closed,
 // a newcomer must get all that is left. What happened is added to the tally, by which a test
 // knows that it has seen something.
-func Check(t *rapid.T, run Run, tally Tally) {
+func Check(t TB, run Run, tally Tally) {
 	m := &market{
-		T: t, run: run, tally: tally, books: newBooks(run.Store), clock: systemtest.NewClock(opening), limited: make(map[ledger.SlotID]bool),
+		TB: t, run: run, tally: tally, books: newBooks(run.Store), clock: systemtest.NewClock(opening), limited: make(map[ledger.SlotID]bool),
 	}
 	for i := range m.commands {
 		m.commands[i] = commands.New(m.books, m.clock, run.Random)
@@ -105,6 +111,13 @@ func (m *market) close() {
 	}
 }
 
+func (m *market) draw(name string, least, most int) int { return m.run.Draw(name, least, most) }
+
+// oneOf draws one of the values.
+func oneOf[T any](m *market, name string, values []T) T {
+	return values[m.draw(name, 0, len(values)-1)]
+}
+
 // fail ends the run, with all that was asked and answered.
 func (m *market) fail(format string, args ...any) {
 	for _, line := range m.log {
@@ -115,21 +128,21 @@ func (m *market) fail(format string, args ...any) {
 
 // open defines slots and owners.
 func (m *market) open() {
-	count := rapid.SampledFrom([]int{1, 1, 2, 3, 8, ledger.LinesMax}).Draw(m.T, "slots")
-	least := rapid.SampledFrom([]int{0, 0, 30}).Draw(m.T, "least") // a scarce market, or a full one
+	count := oneOf(m, "slots", []int{1, 1, 2, 3, 8, ledger.LinesMax})
+	least := oneOf(m, "least", []int{0, 0, 30}) // a scarce market, or a full one
 	for i := range count {
 		id := ledger.SlotID(fmt.Sprintf("%sS%02d", m.run.Prefix, i))
 		policy := ledger.DefaultPolicy()
-		policy.HoldFor = time.Duration(rapid.IntRange(1, 5).Draw(m.T, "minutes")) * time.Minute
-		if m.limited[id] = rapid.IntRange(0, 3).Draw(m.T, "limited") == 0; m.limited[id] {
+		policy.HoldFor = time.Duration(m.draw("minutes", 1, 5)) * time.Minute
+		if m.limited[id] = m.draw("limited", 0, 3) == 0; m.limited[id] {
 			policy.QuantityPerOwnerMax = ownerLimit
 		}
 		_, err := m.commands[0].PutSlot(m.Context(), commands.Request{Actor: "catalogue"}, id, ledger.SlotDefinition{
 			ResourceType: "market", ResourceID: ledger.ResourceID(m.run.Prefix + "stand"), Policy: policy,
-			Capacity: ledger.Units(rapid.IntRange(least, least+12).Draw(m.T, "capacity")),
+			Capacity: ledger.Units(m.draw("capacity", least, least+12)),
 			Terms: ledger.Terms{
 				Open: true, Price: ledger.Money{AmountMinor: unitAmount, Currency: "EUR"},
-				Shards: rapid.IntRange(1, shardsMax).Draw(m.T, "shards"),
+				Shards: m.draw("shards", 1, shardsMax),
 			},
 		}, renderSlot)
 		if err != nil {
@@ -137,7 +150,7 @@ func (m *market) open() {
 		}
 		m.slots = append(m.slots, id)
 	}
-	for i := range rapid.IntRange(2, ownersMax).Draw(m.T, "owners") {
+	for i := range m.draw("owners", 2, ownersMax) {
 		m.owners = append(m.owners, ledger.OwnerID(fmt.Sprintf("%sU%d", m.run.Prefix, i)))
 	}
 	m.underWay = make([]*errand, len(m.owners)+2)
@@ -145,7 +158,7 @@ func (m *market) open() {
 
 // turn gives one of the stalls a turn: the next call of its request, or a new one.
 func (m *market) turn() {
-	i := rapid.IntRange(0, len(m.underWay)-1).Draw(m.T, "stall")
+	i := m.draw("stall", 0, len(m.underWay)-1)
 	if m.underWay[i] == nil {
 		var e *errand
 		switch i {
@@ -213,7 +226,7 @@ func (m *market) sellTheRest() {
 }
 
 func (m *market) process() *commands.Commands {
-	return m.commands[rapid.IntRange(0, processes-1).Draw(m.T, "process")]
+	return m.commands[m.draw("process", 0, processes-1)]
 }
 
 func renderSlot(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"holdfast/shared/commands"
 	"holdfast/shared/ledger"
 )
@@ -25,14 +23,14 @@ func (m *market) shop(owner ledger.OwnerID) *errand {
 			sold = append(sold, h)
 		}
 	}
-	wish := rapid.SampledFrom([]string{"create", "create", "edit", "edit", "extend", "cancel", "confirm", "part", "return"}).Draw(m.T, "wish")
+	wish := oneOf(m, "wish", []string{"create", "create", "edit", "edit", "extend", "cancel", "confirm", "part", "return"})
 	switch {
 	case wish == "return" && len(sold) > 0:
-		return m.giveBack(owner, rapid.SampledFrom(sold).Draw(m.T, "sale"))
+		return m.giveBack(owner, oneOf(m, "sale", sold))
 	case wish == "create" || wish == "return" || len(held) == 0:
 		return m.create(owner)
 	}
-	hold := rapid.SampledFrom(held).Draw(m.T, "hold")
+	hold := oneOf(m, "hold", held)
 	switch wish {
 	case "edit":
 		return m.edit(owner, hold)
@@ -47,9 +45,9 @@ func (m *market) shop(owner ledger.OwnerID) *errand {
 
 // basket draws 1 to 50 lines.
 func (m *market) basket() []ledger.Quote {
-	first := rapid.IntRange(0, len(m.slots)-1).Draw(m.T, "first")
-	count := rapid.IntRange(1, len(m.slots)).Draw(m.T, "lines")
-	if rapid.IntRange(0, 3).Draw(m.T, "all") == 0 {
+	first := m.draw("first", 0, len(m.slots)-1)
+	count := m.draw("lines", 1, len(m.slots))
+	if m.draw("all", 0, 3) == 0 {
 		count = len(m.slots)
 	}
 	quantities := []int{1, 1, 1, 2, 3, 7}
@@ -60,7 +58,7 @@ func (m *market) basket() []ledger.Quote {
 	for i := range count {
 		out = append(out, ledger.Quote{
 			Slot:     m.slots[(first+i)%len(m.slots)],
-			Quantity: ledger.Units(rapid.SampledFrom(quantities).Draw(m.T, "quantity")), UnitAmount: unitAmount,
+			Quantity: ledger.Units(oneOf(m, "quantity", quantities)), UnitAmount: unitAmount,
 		})
 	}
 	return out
@@ -68,7 +66,7 @@ func (m *market) basket() []ledger.Quote {
 
 func (m *market) request(owner ledger.OwnerID) commands.Request {
 	r := commands.Request{Actor: "owner", Owner: owner, RequestID: "request"}
-	if rapid.Bool().Draw(m.T, "keyed") {
+	if m.draw("keyed", 0, 1) == 1 {
 		r.Key = ledger.IdempotencyKey(fmt.Sprint("key", len(m.log), owner))
 		r.Fingerprint = "same"
 	}
@@ -89,7 +87,7 @@ func (m *market) create(owner ledger.OwnerID) *errand {
 func (m *market) edit(owner ledger.OwnerID, h ledger.Hold) *errand {
 	by, r := m.process(), m.request(owner)
 	wish := commands.EditWish{Quotes: m.basket()}
-	if rapid.Bool().Draw(m.T, "extend") {
+	if m.draw("extend", 0, 1) == 1 {
 		wish.ExtendFor = h.HoldFor
 	}
 	e := asked(func(ctx context.Context) error {
@@ -191,10 +189,10 @@ func (m *market) confirm(h ledger.Hold, part bool) *errand {
 // giveBack returns a sale, or a drawn part of it.
 func (m *market) giveBack(owner ledger.OwnerID, h ledger.Hold) *errand {
 	var back []ledger.ReturnLine
-	if rapid.Bool().Draw(m.T, "whole") {
+	if m.draw("whole", 0, 1) == 1 {
 		back = m.part(h)
 		for i := range back {
-			back[i].Restock = rapid.SampledFrom([]ledger.Restock{ledger.RestockByPolicy, ledger.RestockNever}).Draw(m.T, "restock")
+			back[i].Restock = oneOf(m, "restock", []ledger.Restock{ledger.RestockByPolicy, ledger.RestockNever})
 		}
 	}
 	by, r := m.process(), m.request(owner)
@@ -207,9 +205,9 @@ func (m *market) giveBack(owner ledger.OwnerID, h ledger.Hold) *errand {
 // part draws at least one line of what is left of the hold, with at least one unit.
 func (m *market) part(h ledger.Hold) []ledger.ReturnLine {
 	all := h.Unreturned()
-	out := all[:rapid.IntRange(1, len(all)).Draw(m.T, "lines")]
+	out := all[:m.draw("lines", 1, len(all))]
 	for i := range out {
-		out[i].Quantity = ledger.Units(rapid.IntRange(1, int(out[i].Quantity)).Draw(m.T, "quantity"))
+		out[i].Quantity = ledger.Units(m.draw("quantity", 1, int(out[i].Quantity)))
 	}
 	return out
 }
@@ -217,23 +215,23 @@ func (m *market) part(h ledger.Hold) []ledger.ReturnLine {
 // operate draws what the operator does: other shards, another capacity, also one that is less
 // than was promised, which closes the slot until there is more.
 func (m *market) operate() *errand {
-	id := rapid.SampledFrom(m.slots).Draw(m.T, "slot")
+	id := oneOf(m, "slot", m.slots)
 	patch := ledger.SlotPatch{}
-	switch rapid.SampledFrom([]string{"shards", "shards", "shards", "more", "more", "more", "less", "oversold"}).Draw(m.T, "change") {
+	switch oneOf(m, "change", []string{"shards", "shards", "shards", "more", "more", "more", "less", "oversold"}) {
 	case "shards":
-		shards := rapid.IntRange(1, shardsMax).Draw(m.T, "shards")
+		shards := m.draw("shards", 1, shardsMax)
 		patch.Shards = &shards
 	case "more":
 		if i := slices.IndexFunc(m.slots, func(id ledger.SlotID) bool { return m.books.closed[id] }); i >= 0 {
 			id = m.slots[i]
 		}
-		units, open := ledger.Units(rapid.IntRange(1, 40).Draw(m.T, "units")), true
+		units, open := ledger.Units(m.draw("units", 1, 40)), true
 		patch.CapacityDelta, patch.Open = &units, &open
 	case "less":
-		units := -ledger.Units(rapid.IntRange(1, 5).Draw(m.T, "units"))
+		units := -ledger.Units(m.draw("units", 1, 5))
 		patch.CapacityDelta = &units
 	case "oversold":
-		units := ledger.Units(rapid.IntRange(0, 5).Draw(m.T, "units"))
+		units := ledger.Units(m.draw("units", 0, 5))
 		patch.Capacity, patch.AcceptOversold = &units, true
 	}
 	by := m.process()
@@ -245,7 +243,7 @@ func (m *market) operate() *errand {
 
 // sweep lets some time pass and ends a hold that is over, if there is one.
 func (m *market) sweep() *errand {
-	m.clock.Advance(rapid.SampledFrom([]time.Duration{0, 100 * time.Millisecond, time.Second, time.Minute}).Draw(m.T, "time"))
+	m.clock.Advance(oneOf(m, "time", []time.Duration{0, 100 * time.Millisecond, time.Second, time.Minute}))
 	for _, id := range m.books.order {
 		h := m.books.holds[id]
 		if h.Status != ledger.StatusHeld || m.clock.Now().Before(h.ReleaseAt) {
