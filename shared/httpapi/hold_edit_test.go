@@ -29,17 +29,17 @@ func TestHoldEditAnswer(t *testing.T) {
 	f := newFixture(t)
 	f.define("A", 9)
 	f.define("B", 9)
-	f.define("C", 9, `"unit_amount":70`, `"policy":{"hold_seconds":300,"grace_seconds":5,"hold_max_seconds":900}`)
+	f.define("C", 9, `"unit_amount":70`, `"policy":{"grace_seconds":5,"hold_max_seconds":900}`)
 	made := f.create(owner("U"), `{"slot_ids":["A","B"],"quantity":3,"quoted_price":1000}`, f.key())
 	hold := made.text("hold_id")
 	f.clock.Advance(time.Minute)
-	a := f.edit(owner("U"), hold, `{"lines":[{"slot_id":"C","quantity":2,"unit_amount":70},{"slot_id":"A","quantity":1,"unit_amount":1000}],"hold_seconds":300}`, f.key())
+	a := f.edit(owner("U"), hold, `{"lines":[{"slot_id":"C","quantity":2,"unit_amount":70},{"slot_id":"A","quantity":1,"unit_amount":1000}],"hold_seconds":600}`, f.key())
 	a.want(http.StatusOK)
-	want := `{"created_at":"2026-11-30T12:00:00.000Z","expires_at":"2026-11-30T12:06:00.000Z",` +
-		`"extendable_until":"2026-11-30T12:15:00.000Z","grace_seconds":5,"hold_id":"` + hold + `","hold_seconds":300,` +
+	want := `{"created_at":"2026-11-30T12:00:00.000Z","expires_at":"2026-11-30T12:11:00.000Z",` +
+		`"extendable_until":"2026-11-30T12:15:00.000Z","grace_seconds":5,"hold_id":"` + hold + `","hold_seconds":600,` +
 		`"lines":[{"amount":1000,"quantity":1,"returned_quantity":0,"slot_id":"A","unit_amount":1000},` +
 		`{"amount":140,"quantity":2,"returned_quantity":0,"slot_id":"C","unit_amount":70}],"payment_open":false,` +
-		`"release_at":"2026-11-30T12:06:00.000Z","server_time":"2026-11-30T12:01:00.000Z","status":"HELD",` +
+		`"release_at":"2026-11-30T12:11:00.000Z","server_time":"2026-11-30T12:01:00.000Z","status":"HELD",` +
 		`"total":{"amount":1140,"currency":"KRW"},"version":2}`
 	if a.body != want {
 		t.Errorf("got\n%s\nwant\n%s", a.body, want)
@@ -128,6 +128,7 @@ func TestHoldEditRefusals(t *testing.T) {
 		code   string
 	}{
 		{two("B", 2, 1000), 409, "insufficient_stock"},
+		{line("A", 6), 409, "insufficient_stock"},
 		{two("B", 1, 999), 409, "price_changed"},
 		{`{"lines":[{"slot_id":"A","quantity":1,"unit_amount":999}]}`, 409, "price_changed"},
 		{two("closed", 1, 1000), 409, "slot_closed"},

@@ -189,7 +189,7 @@ func TestLimitsOfSignals(t *testing.T) {
 }
 
 // P12: what a buyer is known by is written and logged nowhere, and a hash of one hour says
-// nothing of the same device in the next.
+// nothing of the same device in the next, nor of the same text as a means of payment.
 func TestP12_SignalsLeaveAHashOfTheirHour(t *testing.T) {
 	store := &keptChanges{Store: memory.New()}
 	f := newFixtureOn(t, store)
@@ -198,6 +198,7 @@ func TestP12_SignalsLeaveAHashOfTheirHour(t *testing.T) {
 	for hour := range 2 {
 		f.clock.Set(noon.Add(time.Duration(hour) * time.Hour))
 		f.create(owner("U"), signed("drop", "marker-device 7", "marker-means"), f.key()).want(http.StatusCreated)
+		f.create(owner("U"), signed("drop", "marker-device and marker-means", "marker-device and marker-means"), f.key()).want(http.StatusCreated)
 		f.create(owner("U"), signed("drop", "marker-device 7", "marker-\u00e9"), f.key()).wantProblem(http.StatusBadRequest, "invalid_request")
 	}
 	written := store.text.String()
@@ -209,8 +210,8 @@ func TestP12_SignalsLeaveAHashOfTheirHour(t *testing.T) {
 	for _, part := range strings.Split(written, "Hash:")[1:] {
 		hashes[part[:ledger.SignalHashCharacters]] = true
 	}
-	if len(hashes) != 4 {
-		t.Errorf("%d hashes of two signals in two hours, want 4: %v", len(hashes), hashes)
+	if len(hashes) != 8 {
+		t.Errorf("%d hashes of four signals in two hours, want 8: %v", len(hashes), hashes)
 	}
 }
 
