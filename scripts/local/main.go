@@ -1,7 +1,8 @@
 // Command local runs all of Holdfast on this machine, without an AWS account:
 //
 //	go run ./scripts/local          run until Ctrl-C; the data is kept in the folder .local
-//	go run ./scripts/local -demo    tell a story on data of its own, check the books, end
+//	go run ./scripts/local -demo    tell a story on data of its own, check the books, end;
+//	                                -demo=hotel, cinema, basket and drop tell others
 //	go run ./scripts/local token -sub U-17 -scope holds
 //
 // The third prints a token that the first accepts.
@@ -44,10 +45,11 @@ func main() {
 
 // settings are what the command line says.
 type settings struct {
-	fresh, demo bool
-	port        int
-	dataFolder  string
-	sweepEvery  time.Duration
+	fresh      bool
+	demo       showFlag
+	port       int
+	dataFolder string
+	sweepEvery time.Duration
 }
 
 func run(ctx context.Context, arguments []string, out io.Writer) error {
@@ -57,7 +59,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	var chosen settings
 	flags := flag.NewFlagSet("local", flag.ContinueOnError)
 	flags.BoolVar(&chosen.fresh, "fresh", false, "begin with an empty table")
-	flags.BoolVar(&chosen.demo, "demo", false, "tell a story on data of its own, check the books, and end")
+	flags.Var(&chosen.demo, "demo", showUsage())
 	flags.IntVar(&chosen.port, "port", portDefault, "port of the HTTP API on 127.0.0.1; 0 means any free one")
 	flags.DurationVar(&chosen.sweepEvery, "sweep", 0, "how often overdue holds are ended; 0 means as deployed, every minute")
 	flags.StringVar(&chosen.dataFolder, "data", "", "data folder (default: the folder "+dataFolderName+" of the module)")
@@ -70,8 +72,8 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	if chosen.sweepEvery < 0 {
 		return errors.New("-sweep cannot be negative")
 	}
-	if chosen.demo {
-		return runDemo(ctx, out)
+	if chosen.demo.name != "" {
+		return runDemo(ctx, out, chosen.demo.name)
 	}
 	return serve(ctx, chosen, out)
 }

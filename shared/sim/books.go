@@ -23,6 +23,10 @@ type books struct {
 	payments map[ledger.PaymentReference]ledger.HoldID
 	writers  map[string]bool // the tasks that have written to the table
 
+	// quotas are what was counted of each owner, and policies what was said for each scope.
+	quotas   map[ledger.OwnerID][]quotaMoment
+	policies map[ledger.PolicyScope][]policyMoment
+
 	reservations map[ledger.ReservationID]*reservationBook
 	// archived is what the events of archived subjects have moved, and purged are the archived
 	// subjects that have left the table.
@@ -45,6 +49,7 @@ func newBooks(w *world) *books {
 		events: map[ledger.EventID]*eventBook{}, steps: map[string]*eventBook{}, stock: map[stockKey]ledger.Stock{},
 		promised: map[stockKey]ledger.Counters{}, effects: map[string]ledger.HoldID{},
 		payments: map[ledger.PaymentReference]ledger.HoldID{}, writers: map[string]bool{},
+		quotas: map[ledger.OwnerID][]quotaMoment{}, policies: map[ledger.PolicyScope][]policyMoment{},
 		archived: map[stockKey]ledger.Counters{}, purged: map[ledger.ArchiveSubject]bool{},
 		reservations: map[ledger.ReservationID]*reservationBook{}, captured: map[ledger.ReservationID]int{}, begun: map[string]begun{},
 	}
@@ -65,8 +70,11 @@ func (b *books) write(c commit, by *request) {
 		b.writeSlot(c, slot, created, by)
 	}
 	step := &step{books: b, commit: c, by: by, created: created, after: after}
+	step.writePolicies()
 	step.writeHolds()
 	step.writeReservations()
+	step.writeQuotas()
+	step.checkLimits()
 	b.writeStock(c, after.Stock, created)
 	for _, slot := range touchedSlots(after) {
 		b.remember(slot)
@@ -80,6 +88,7 @@ type step struct {
 	by      *request // who asked for it; nil for nobody outside
 	created []ledger.Event
 	after   ledger.Records
+	wanted  []limitCheck // what owners must be within afterwards
 }
 
 // event is the new event of that thing in this commit.

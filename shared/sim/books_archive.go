@@ -19,7 +19,7 @@ func (b *books) checkDeleted(c commit) {
 			continue
 		}
 		until := numberOf(m.Old, dynamo.AttributeTimeToLive)
-		ofLedger := !strings.HasPrefix(m.Key.Partition, "IDEM#") && !strings.HasPrefix(m.Key.Partition, "UNIQ#")
+		ofLedger := !strings.HasPrefix(m.Key.Partition, "IDEM#") && !strings.HasPrefix(m.Key.Partition, "UNIQ#") && !strings.HasPrefix(m.Key.Partition, "SIGNAL#")
 		if until == 0 || until >= b.world.kernel.now.Unix() || ofLedger && textOf(m.Old, dynamo.AttributeArchivedIn) == "" {
 			b.world.violated("P5", "%s deleted %v, which had its place in the table until %d, in the archive: %q", c.by, m.Key, until, textOf(m.Old, dynamo.AttributeArchivedIn))
 		}

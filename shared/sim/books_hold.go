@@ -18,6 +18,7 @@ type holdBook struct {
 	endedBy   *request
 	versions  []time.Time   // when each version was made
 	history   []ledger.Hold // what each version was
+	makers    []*request    // who asked for each version; nil for nobody outside
 	// parkedUntil is when the next try to end it is due, zero unless it is parked.
 	parkedUntil time.Time
 	// failures is how many were noted of it since its last version.
@@ -66,7 +67,8 @@ func (s *step) writeHold(stored ledger.StoredHold) {
 	if stored.Due != (hold.Status == ledger.StatusHeld) {
 		s.violated("P9", "left %s, which is %s, in the due index: %t", hold.ID, hold.Status, stored.Due)
 	}
-	if event, told := s.event("hold/"+string(hold.ID), hold.Version); told {
+	event, told := s.event("hold/"+string(hold.ID), hold.Version)
+	if told {
 		s.checkHold(book, hold, event)
 	} else {
 		s.violated("P5", "changed %s without an event", hold.ID)
@@ -75,11 +77,12 @@ func (s *step) writeHold(stored ledger.StoredHold) {
 		book.endedAt, book.endedBy = w.kernel.now, s.by
 	}
 	s.checkPrompt(book, hold)
-	s.holdSteps(book.now, hold)
+	s.holdSteps(book.now, hold, event)
 	s.promise(book.now, -1)
 	s.promise(hold, 1)
 	book.now = hold
 	book.versions, book.history = append(book.versions, w.kernel.now), append(book.history, hold)
+	book.makers = append(book.makers, s.by)
 }
 
 // checkHold checks that the hold may go this way, and goes no further than this way.
@@ -90,6 +93,8 @@ func (s *step) checkHold(book *holdBook, after ledger.Hold, e ledger.Event) {
 	switch from, to := before.Status, after.Status; {
 	case from == "" && to == ledger.StatusHeld:
 		s.checkNewHold(s.commit, after, s.by)
+		s.checkCounted(after, ledger.Hold{})
+		s.checkLife(after)
 		if !after.CreatedAt.Equal(e.OccurredAt) || !after.ExpiresAt.After(after.CreatedAt) || !after.ReleaseAt.Equal(after.ExpiresAt) {
 			s.violated("P4", "made %s with times that do not fit: %v", after.ID, after)
 		}
@@ -97,17 +102,24 @@ func (s *step) checkHold(book *holdBook, after ledger.Hold, e ledger.Event) {
 	case from == "" && to == ledger.StatusConfirmed:
 		s.checkReacquired(after, e)
 		return
+	case e.Type == ledger.EventHoldChanged:
+		s.checkEdited(before, after, e)
+		same.Lines, same.ExpiresAt, same.ReleaseAt, same.HoldFor, same.HoldForMax = after.Lines, after.ExpiresAt, after.ReleaseAt, after.HoldFor, after.HoldForMax
+		same.GraceFor, same.Terms, same.CountsIn, same.CountsExpiry, same.Scarce = after.GraceFor, after.Terms, after.CountsIn, after.CountsExpiry, after.Scarce
 	case from == ledger.StatusHeld && to == ledger.StatusHeld:
 		s.checkAttempt(before, after, e)
 		same.Reservation, same.AttemptOpen, same.ReleaseAt = after.Reservation, after.AttemptOpen, after.ReleaseAt
 	case from == ledger.StatusHeld && to == ledger.StatusConfirmed:
 		s.checkConfirmed(before, after, e)
+		s.checkPart(before, after)
+		same.Lines = after.Lines
 		same.Status, same.EndedAt, same.PaymentReference, same.AttemptOpen = to, after.EndedAt, after.PaymentReference, 0
 	case from == ledger.StatusHeld && (to == ledger.StatusCanceled || to == ledger.StatusExpired):
 		s.checkReleased(before, after, e)
 		same.Status, same.EndedAt, same.AttemptOpen = to, after.EndedAt, 0
 	case from == ledger.StatusConfirmed && (to == ledger.StatusConfirmed || to == ledger.StatusReturned):
 		s.checkReturned(before, after)
+		s.checkRestocked(before, after, e)
 		same.Status, same.Lines = to, after.Lines
 	default:
 		s.violated("P3", "took %s from %q to %s", after.ID, from, to)
@@ -242,6 +254,24 @@ func (s *step) checkReturned(before, after ledger.Hold) {
 	}
 }
 
+// checkRestocked: what is given back is sold again as the shop wished, or else as the
+// policy said when the hold was made.
+func (s *step) checkRestocked(before, after ledger.Hold, e ledger.Event) {
+	for _, line := range after.Lines {
+		back := quantityOf(line.Returned) - quantityOf(lineOf(before, line.Slot).Returned)
+		again := !line.NoRestock
+		if s.by != nil && s.by.kind == askReturn && s.by.restock != "" && len(s.by.lines) > 0 {
+			again = s.by.restock == "true"
+		}
+		if !again {
+			s.slots[line.Slot].gone += back
+		}
+		if want := restocked(e, line.Slot); again && want != back || !again && want != 0 {
+			s.violated("P3", "gave back %d of %s, to be sold again: %t, and %d are", back, line.Slot, again, want)
+		}
+	}
+}
+
 func quantityOf(parts []ledger.Allocation) ledger.Units {
 	var total ledger.Units
 	for _, a := range parts {
@@ -261,8 +291,12 @@ func quantityIn(parts []ledger.Allocation, shard ledger.Shard) ledger.Units {
 }
 
 // holdSteps keeps what the hold's step did to each of its slots, for the model.
-func (s *step) holdSteps(before, after ledger.Hold) {
-	for i, line := range after.Lines {
+func (s *step) holdSteps(before, after ledger.Hold, e ledger.Event) {
+	if before.Status == ledger.StatusHeld && (after.Status == ledger.StatusHeld || after.Status == ledger.StatusConfirmed) {
+		s.editSteps(before, after)
+		return
+	}
+	for _, line := range after.Lines {
 		done := slotStep{quantity: line.Quantity, amount: line.UnitPrice.AmountMinor}
 		switch {
 		case before.Status == "" && after.Reacquires == "":
@@ -277,8 +311,8 @@ func (s *step) holdSteps(before, after ledger.Hold) {
 				continue
 			}
 			done.kind = stepGive
-		case before.Status == ledger.StatusConfirmed && !line.NoRestock:
-			done.kind, done.quantity = stepGive, quantityOf(line.Returned)-quantityOf(before.Lines[i].Returned)
+		case before.Status == ledger.StatusConfirmed:
+			done.kind, done.quantity = stepGive, restocked(e, line.Slot)
 		default:
 			continue
 		}
@@ -286,6 +320,17 @@ func (s *step) holdSteps(before, after ledger.Hold) {
 			s.slotStep(line.Slot, done)
 		}
 	}
+}
+
+// restocked is what an event gave back to be sold again.
+func restocked(e ledger.Event, id ledger.SlotID) ledger.Units {
+	var units ledger.Units
+	for _, m := range e.Movements {
+		if m.Slot == id && m.From == ledger.BucketConfirmed && m.To == ledger.BucketAvailable {
+			units += m.Quantity
+		}
+	}
+	return units
 }
 
 func (s *step) slotStep(id ledger.SlotID, done slotStep) {

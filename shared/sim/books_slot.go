@@ -12,7 +12,8 @@ type slotBook struct {
 	now     ledger.Slot
 	moments []moment
 	edits   []edit
-	steps   []stepMade // by holds and grants
+	steps   []stepMade   // by holds and grants
+	gone    ledger.Units // given back by holds, and not to be sold again
 }
 
 // stepMade is a step of a slot that was committed.
@@ -34,6 +35,7 @@ type edit struct {
 type moment struct {
 	at        time.Time
 	available ledger.Units
+	missing   ledger.Units // what is promised and is not there
 	terms     ledger.Terms
 }
 
@@ -51,8 +53,13 @@ func (b *books) writeSlot(c commit, slot ledger.Slot, created []ledger.Event, by
 		b.world.violated("P5", "%s changed slot %s without an event", c.by, slot.ID)
 		return
 	}
-	step := editStep(book.now, slot, created[at].Movements)
-	if by != nil && !by.asks(step) {
+	asked := kind("")
+	if by != nil {
+		asked = by.kind
+	}
+	step := editStep(asked, book.now, slot, created[at].Movements)
+	b.checkOversold(c, book.now, slot, by, step)
+	if by != nil && !by.asks(step, book.now, slot) {
 		b.world.violated("edits", "%s asked for another change of %s than %+v", by.name, slot.ID, step)
 	}
 	book.edits = append(book.edits, edit{b.world.kernel.now, by, step, slot})
@@ -60,10 +67,15 @@ func (b *books) writeSlot(c commit, slot ledger.Slot, created []ledger.Event, by
 }
 
 // asks reports whether the step is what the request asked for.
-func (r *request) asks(s slotStep) bool {
+func (r *request) asks(s slotStep, before, made ledger.Slot) bool {
 	switch r.kind {
+	case askShards:
+		return s.kind == stepShards && s.quantity == 0 && made.Terms.Shards == r.shards
+	case askOversold:
+		return s.kind == stepOversold
 	case askCapacity:
-		return s.kind == stepCapacity && int64(s.quantity) == r.delta
+		// What was promised beyond the capacity is still counted in the stock until now.
+		return s.kind == stepCapacity && s.quantity == ledger.Units(r.delta)-before.Oversold
 	case askPrice:
 		return s.kind == stepPrice && s.amount == r.amount
 	case askOpen:
@@ -74,7 +86,7 @@ func (r *request) asks(s slotStep) bool {
 }
 
 // editStep says what an edit changed. A planned edit changes one thing.
-func editStep(before, after ledger.Slot, movements []ledger.Movement) slotStep {
+func editStep(asked kind, before, after ledger.Slot, movements []ledger.Movement) slotStep {
 	var capacity ledger.Units
 	for _, m := range movements {
 		capacity += m.Delta().Capacity
@@ -83,12 +95,40 @@ func editStep(before, after ledger.Slot, movements []ledger.Movement) slotStep {
 	switch {
 	case before.Version == 0:
 		return slotStep{kind: stepDefine, quantity: capacity, amount: amount}
+	case asked == askOversold:
+		return slotStep{kind: stepOversold, quantity: capacity, missing: after.Oversold, open: open}
+	case asked == askShards:
+		return slotStep{kind: stepShards, quantity: capacity}
 	case amount != before.Terms.Price.AmountMinor:
 		return slotStep{kind: stepPrice, amount: amount}
 	case open != before.Terms.Open:
-		return slotStep{kind: stepOpen, open: open}
+		return slotStep{kind: stepOpen, quantity: capacity, open: open}
 	default:
 		return slotStep{kind: stepCapacity, quantity: capacity}
+	}
+}
+
+// checkOversold: a slot is marked with what its stock has beyond what there really is, and
+// is closed while it is. Units that were given back for good while the edit was under way
+// are gone from the stock, and the edit does not know.
+func (b *books) checkOversold(c commit, before, after ledger.Slot, by *request, step slotStep) {
+	if after.Oversold > 0 && after.Terms.Open {
+		b.world.violated("oversold", "%s opened %s, of which %d are promised that there are not", c.by, after.ID, after.Oversold)
+	}
+	least, most := before.Oversold, before.Oversold
+	switch {
+	case by != nil && by.kind == askOversold:
+		capacity := step.quantity
+		for shard := range before.Terms.StockItems() {
+			capacity += b.stock[stockKey{after.ID, ledger.Shard(shard)}].Counters.Capacity
+		}
+		least = max(0, capacity-ledger.Units(by.capacity))
+		most = least + b.slots[after.ID].gone
+	case by != nil && (by.kind == askCapacity || by.kind == askOpen && by.open):
+		least, most = 0, 0
+	}
+	if after.Oversold < least || after.Oversold > most {
+		b.world.violated("oversold", "%s marked %s with %d, and it is %d", c.by, after.ID, after.Oversold, least)
 	}
 }
 
@@ -109,8 +149,8 @@ func (b *books) remember(id ledger.SlotID) {
 		b.world.violated("P5", "stock of %s was written before the slot", id)
 		return
 	}
-	m := moment{at: b.world.kernel.now, terms: book.now.Terms}
-	for shard := range book.now.Terms.Shards {
+	m := moment{at: b.world.kernel.now, terms: book.now.Terms, missing: book.now.Oversold}
+	for shard := range book.now.Terms.StockItems() {
 		s := b.stock[stockKey{id, ledger.Shard(shard)}]
 		m.available += s.Counters.Available
 		if s.Terms != book.now.Terms {

@@ -55,6 +55,8 @@ type try struct {
 	body       string
 	clock      *nodeClock // of the instance that answered
 	answer     answer     // the body, as far as it is judged
+	// had is what the hold of an edit had that was refused as short.
+	had map[ledger.SlotID]ledger.Units
 }
 
 // play sends a planned request until it is answered, and judges every answer.
@@ -108,11 +110,8 @@ func (w *world) prepare(p plan) (*request, bool) {
 		r.path = "/v1/holds"
 		r.quoted = w.quote(p)
 		r.body = createBody(p, r.quoted)
-	case askConfirm:
-		r.path, r.scope = "/v1/holds/"+string(r.about)+"/confirm", topology.ScopeConfirm
-		// Some payments are named for two holds.
-		r.reference = ledger.PaymentReference(fmt.Sprintf("pay-%d", p.number/3))
-		r.body = fmt.Sprintf(`{"payment_reference":%q}`, r.reference)
+	case askConfirm, askReturn, askExtend, askEdit:
+		w.prepareHold(r)
 	case askCancel:
 		r.path = "/v1/holds/" + string(r.about) + "/cancel"
 	case askPay:
@@ -123,6 +122,9 @@ func (w *world) prepare(p plan) (*request, bool) {
 		r.method, r.path = http.MethodGet, "/v1/holds/"+string(r.about)
 	case askList:
 		r.method, r.path = http.MethodGet, "/v1/holds"
+	case askPolicy:
+		r.method, r.path, r.scope = http.MethodPut, "/v1/policies/"+policyPath(p.policyScope()), topology.ScopeCatalog
+		r.body = fmt.Sprintf(`{"hold_seconds":%d}`, int64(p.holdFor/time.Second))
 	default:
 		r.method, r.path, r.scope = http.MethodPatch, "/v1/slots/"+string(p.slot), topology.ScopeCatalog
 		r.body = editBody(p)
@@ -142,17 +144,11 @@ func (w *world) quote(p plan) map[ledger.SlotID]int64 {
 	return quoted
 }
 
-func createBody(p plan, quoted map[ledger.SlotID]int64) string {
-	type line struct {
-		Slot       ledger.SlotID `json:"slot_id"`
-		Quantity   ledger.Units  `json:"quantity"`
-		UnitAmount int64         `json:"unit_amount"`
+func policyPath(scope ledger.PolicyScope) string {
+	if scope.ResourceID == "" {
+		return string(scope.ResourceType)
 	}
-	var lines []line
-	for _, wanted := range p.lines {
-		lines = append(lines, line{wanted.slot, wanted.quantity, quoted[wanted.slot]})
-	}
-	return mustJSON(map[string]any{"lines": lines})
+	return string(scope.ResourceType) + "/" + string(scope.ResourceID)
 }
 
 func editBody(p plan) string {
@@ -161,6 +157,10 @@ func editBody(p plan) string {
 		return fmt.Sprintf(`{"capacity_delta":%d}`, p.delta)
 	case askPrice:
 		return fmt.Sprintf(`{"unit_amount":%d}`, p.amount)
+	case askShards:
+		return fmt.Sprintf(`{"shards":%d}`, p.shards)
+	case askOversold:
+		return fmt.Sprintf(`{"capacity":%d,"accept_oversold":true}`, p.capacity)
 	default:
 		return fmt.Sprintf(`{"open":%t}`, p.open)
 	}
@@ -181,7 +181,7 @@ func (r *request) event() json.RawMessage {
 		Version: "2.0", RouteKey: "$default", RawPath: r.path, Body: r.body,
 		Headers: map[string]string{"content-type": "application/json"},
 	}
-	if r.method != http.MethodGet && r.kind != askSession {
+	if r.method != http.MethodGet && r.method != http.MethodPut && r.kind != askSession {
 		e.Headers["idempotency-key"] = r.key
 	}
 	e.RequestContext.Stage = "$default"

@@ -74,7 +74,7 @@ func (i *instance) start() {
 	if i.function.Name == topology.FunctionExpiry && d.chance(w.faults.ClockWild) {
 		wrong = pick(d, []time.Duration{-1, 1}) * d.between(clockWildMin, clockWildMax).Truncate(time.Millisecond)
 	}
-	i.clock = &nodeClock{kernel: w.kernel, skew: wrong, skewMax: wrong}
+	i.clock = &nodeClock{kernel: w.kernel, skew: wrong, skewMin: wrong, skewMax: wrong}
 	i.gauge = skew.NewGauge(i.clock)
 	if d.chance(w.faults.ClockJump) {
 		i.jump(d)

@@ -70,6 +70,10 @@ func (w *world) judgeSuccess(r *request, t *try, a answer) {
 		if r.kind == askCreate && t.begin.Sub(w.books.holds[a.HoldID].createdAt) > ledger.IdempotencyRetainFor+2*clockJumpMax+time.Minute {
 			w.violated("P6", "%s was answered with %s, which is older than keys are remembered", r.name, a.HoldID)
 		}
+	case askEdit, askExtend, askReturn:
+		w.judgeEdited(r, t, a)
+	case askPolicy:
+		w.judgePolicy(r, a.Version)
 	case askRead:
 		w.judgeRead(r, t, a.HoldID, a.Version, r.about)
 	case askList:
@@ -79,7 +83,7 @@ func (w *world) judgeSuccess(r *request, t *try, a answer) {
 	case askPay, askSession, askReadPaid, askCancelPaid, askDelivery:
 		w.judgePaid(r, t, a)
 	case askBuyer: // acts at the bank and is answered there
-	case askCapacity, askPrice, askOpen:
+	case askCapacity, askPrice, askOpen, askShards, askOversold:
 		w.judgeOneAnswer(r, t)
 		w.judgeEdit(r, a.Version)
 	}
@@ -96,6 +100,7 @@ func (w *world) judgeEdit(r *request, version ledger.Version) {
 	one := edits[version-1]
 	terms := one.made.Terms
 	inForce := r.kind == askPrice && terms.Price.AmountMinor == r.amount || r.kind == askOpen && terms.Open == r.open ||
+		r.kind == askShards && terms.Shards == r.shards || r.kind == askOversold ||
 		r.kind == askCapacity && one.by != nil && one.by.idempotency() == r.idempotency()
 	if !inForce {
 		w.violated("edits", "%s was answered with version %d, which has not what it asked for", r.name, version)
@@ -122,7 +127,10 @@ func (w *world) doneBefore(r *request, at time.Time) bool {
 	case askCancelPaid, askDelivery:
 		book := w.books.reservations[r.paid]
 		return book != nil && slices.ContainsFunc(book.history, func(m reservationMoment) bool { return did(m.by, m.at) })
-	case askCapacity, askPrice, askOpen:
+	case askEdit, askExtend, askReturn:
+		hold := w.books.holds[r.about]
+		return hold != nil && slices.ContainsFunc(hold.versions, func(made time.Time) bool { return did(hold.makers[slices.Index(hold.versions, made)], made) })
+	case askCapacity, askPrice, askOpen, askShards, askOversold:
 		return slices.ContainsFunc(w.books.slots[r.slot].edits, func(e edit) bool { return did(e.by, e.at) })
 	default:
 		return false
@@ -173,7 +181,10 @@ func sameRequest(a, b *request) bool {
 	if a.kind != b.kind || a.subject != b.subject || a.about != b.about || a.path != b.path {
 		return false
 	}
-	if a.kind != askCreate {
+	if a.kind == askEdit && a.extend != b.extend {
+		return false
+	}
+	if a.kind != askCreate && a.kind != askEdit {
 		return a.body == b.body
 	}
 	total := map[ledger.SlotID]ledger.Units{}
@@ -223,11 +234,12 @@ func (w *world) judgeRefusal(r *request, t *try, a answer) {
 	truly := false
 	switch a.Code {
 	case ledger.CodeInsufficientStock:
-		truly = r.kind == askCreate && len(a.Slots) > 0 && w.allShort(r, t, a)
+		truly = (r.kind == askCreate || r.kind == askEdit) && len(a.Slots) > 0 && w.allShort(r, t, a)
+		w.rememberHad(r, t)
 	case ledger.CodePriceChanged:
-		truly = r.kind == askCreate && len(a.Prices) > 0 && w.allDearer(r, t, a)
+		truly = (r.kind == askCreate || r.kind == askEdit) && len(a.Prices) > 0 && w.allDearer(r, t, a)
 	case ledger.CodeSlotClosed:
-		truly = r.kind == askCreate && slices.ContainsFunc(r.lines, func(line wish) bool {
+		truly = (r.kind == askCreate || r.kind == askEdit) && slices.ContainsFunc(r.lines, func(line wish) bool {
 			return w.books.ever(line.slot, t.begin, t.end, func(m moment) bool { return !m.terms.Open })
 		})
 	case ledger.CodeHoldNotFound:
@@ -236,6 +248,10 @@ func (w *world) judgeRefusal(r *request, t *try, a answer) {
 	case ledger.CodeHoldNotActive:
 		truly = hold != nil && (hold.now.Status != ledger.StatusHeld ||
 			hold.ever(t.begin, t.end, func(h ledger.Hold) bool { return w.over(r, t, h) }))
+	case ledger.CodeHoldArchived:
+		truly = hold != nil && hold.now.ArchivedIn != ""
+	case ledger.CodeReservationArchived:
+		truly = hold != nil && w.books.reservations[hold.now.Reservation] != nil && w.books.reservations[hold.now.Reservation].now.ArchivedIn != ""
 	case ledger.CodeReferenceUsed:
 		for id, other := range w.books.holds {
 			truly = truly || id != r.about && other.now.PaymentReference == r.reference
@@ -243,9 +259,9 @@ func (w *world) judgeRefusal(r *request, t *try, a answer) {
 	case ledger.CodeKeyReused:
 		truly = w.keyUsedFor(r)
 	case ledger.CodeCapacityInUse:
-		truly = r.kind == askCapacity && w.books.ever(r.slot, t.begin, t.end, func(m moment) bool { return m.available < ledger.Units(-r.delta) })
+		truly = r.kind == askCapacity && w.books.ever(r.slot, t.begin, t.end, func(m moment) bool { return m.available-m.missing < ledger.Units(-r.delta) })
 	default:
-		truly = w.judgePaidRefusal(r, t, a)
+		truly = w.judgeHoldRefusal(r, t, a) || w.judgePaidRefusal(r, t, a)
 	}
 	if w.doneBefore(r, t.begin) && a.Code != ledger.CodeKeyInProgress {
 		w.violated("P6", "%s was refused with %s, and had been carried out before", r.name, a.Code)
@@ -259,7 +275,7 @@ func (w *world) judgeRefusal(r *request, t *try, a answer) {
 // because of what the same request had taken under its key.
 func (w *world) allShort(r *request, t *try, a answer) bool {
 	for _, named := range a.Slots {
-		asked := r.quantity(named.Slot)
+		asked := r.quantity(named.Slot) - w.leastHad(r, t, named.Slot)
 		wasShort := func(m moment) bool { return m.available+w.takenBy(r, named.Slot, m.at) < asked }
 		if asked == 0 || !w.books.ever(named.Slot, t.begin, t.end, wasShort) {
 			w.violated("P10", "%s was told that %s is short of %d, and it never was", r.name, named.Slot, asked)
@@ -269,9 +285,27 @@ func (w *world) allShort(r *request, t *try, a answer) bool {
 	return true
 }
 
+// leastHad is the least that the hold of an edit had of a slot while it was sent: it was
+// short of the rest.
+func (w *world) leastHad(r *request, t *try, id ledger.SlotID) ledger.Units {
+	hold := w.books.holds[r.about]
+	if r.kind != askEdit || hold == nil {
+		return 0
+	}
+	least := ledger.QuantityPerLineMax
+	hold.ever(t.begin, t.end, func(h ledger.Hold) bool {
+		least = min(least, lineOf(h, id).Quantity)
+		return false
+	})
+	return least
+}
+
 // takenBy is what the same request, carried out by another call, had taken of a slot at
 // a time.
 func (w *world) takenBy(r *request, id ledger.SlotID, at time.Time) ledger.Units {
+	if r.kind != askCreate {
+		return 0
+	}
 	made := w.books.effects[r.idempotency()]
 	hold := w.books.holds[made]
 	if hold == nil || !sameRequest(hold.by, r) || at.Before(hold.createdAt) || w.books.forgotten(made) {
@@ -285,6 +319,12 @@ func (w *world) takenBy(r *request, id ledger.SlotID, at time.Time) ledger.Units
 
 func (w *world) allDearer(r *request, t *try, a answer) bool {
 	for _, named := range a.Prices {
+		if hold := w.books.holds[r.about]; r.kind == askEdit && hold != nil && hold.ever(t.begin, t.end, func(h ledger.Hold) bool {
+			kept := lineOf(h, named.Slot)
+			return kept.UnitPrice.AmountMinor == named.UnitAmount && r.quoted[named.Slot] != named.UnitAmount
+		}) {
+			continue // what is kept was quoted at another price
+		}
 		wasSo := w.books.ever(named.Slot, t.begin, t.end, func(m moment) bool {
 			return m.terms.Price.AmountMinor == named.UnitAmount && named.UnitAmount != r.quoted[named.Slot]
 		})

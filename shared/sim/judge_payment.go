@@ -120,8 +120,10 @@ func (w *world) over(r *request, t *try, h ledger.Hold) bool {
 	switch r.kind {
 	case askConfirm:
 		return !latest.Before(h.ReleaseAt)
-	case askPay:
+	case askPay, askEdit, askExtend:
 		return !latest.Before(h.ExpiresAt)
+	case askReturn:
+		return h.Status != ledger.StatusConfirmed
 	default:
 		return false
 	}
@@ -198,7 +200,7 @@ func (w *world) granted(h ledger.Hold, id ledger.SlotID) ledger.Units {
 
 func (w *world) inProgress(r *request, t *try, hold *holdBook, ever func(func(ledger.Reservation) bool) bool) bool {
 	switch r.kind {
-	case askConfirm:
+	case askConfirm, askEdit, askExtend:
 		return hold.ever(t.begin, t.end, func(h ledger.Hold) bool { return h.Reservation != "" })
 	case askCancel:
 		return hold.ever(t.begin, t.end, func(h ledger.Hold) bool { return h.AttemptOpen != 0 })

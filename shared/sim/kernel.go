@@ -201,13 +201,13 @@ func (a *agenda) Pop() any {
 type nodeClock struct {
 	kernel *kernel
 	skew   time.Duration
-	// skewMax is the largest error that it has had.
-	skewMax time.Duration
+	// skewMin and skewMax are the smallest and the largest error that it has had.
+	skewMin, skewMax time.Duration
 }
 
 // set gives the clock another error.
 func (c *nodeClock) set(skew time.Duration) {
-	c.skew, c.skewMax = skew, max(c.skewMax, skew)
+	c.skew, c.skewMin, c.skewMax = skew, min(c.skewMin, skew), max(c.skewMax, skew)
 }
 
 // Now is the time as the instance has it.

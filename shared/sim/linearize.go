@@ -18,6 +18,7 @@ const linearizeFor = time.Second
 // slotState is the model of a slot: what is left, and how it is sold.
 type slotState struct {
 	available ledger.Units
+	missing   ledger.Units // what is promised and is not there
 	amount    int64
 	open      bool
 }
@@ -26,6 +27,7 @@ type slotState struct {
 type slotStep struct {
 	kind     string
 	quantity ledger.Units
+	missing  ledger.Units
 	amount   int64
 	open     bool
 }
@@ -44,6 +46,8 @@ const (
 	stepInUse    = "refused as in use"
 	stepPrice    = "change price"
 	stepOpen     = "open or close"
+	stepShards   = "spread over other shards"
+	stepOversold = "take what is left of fewer units than were promised"
 )
 
 // slotModel says which steps are possible in which state: the ledger's rules for one
@@ -61,7 +65,7 @@ var slotModel = porcupine.Model{
 func (in slotStep) from(s *slotState) bool {
 	switch in.kind {
 	case stepDefine:
-		*s = slotState{in.quantity, in.amount, true}
+		*s = slotState{available: in.quantity, amount: in.amount, open: true}
 	case stepTake:
 		s.available -= in.quantity
 		return s.open && s.amount == in.amount && s.available >= 0
@@ -78,13 +82,25 @@ func (in slotStep) from(s *slotState) bool {
 		s.available += in.quantity
 	case stepCapacity:
 		s.available += in.quantity
+		s.missing = 0
 		return s.available >= 0
 	case stepInUse:
-		return s.available+in.quantity < 0
+		return s.available-s.missing+in.quantity < 0
 	case stepPrice:
 		s.amount = in.amount
 	case stepOpen:
 		s.open = in.open
+		s.available += in.quantity
+		if in.open {
+			s.missing = 0
+		}
+		return s.available >= 0
+	case stepShards:
+		return in.quantity == 0
+	case stepOversold:
+		s.available += in.quantity
+		s.open, s.missing = in.open, in.missing
+		return s.available >= 0 && (s.missing == 0 || !s.open)
 	default:
 		return false
 	}
@@ -153,8 +169,9 @@ func refusedSteps(r *request, t *try, id ledger.SlotID) []slotStep {
 	switch t.answer.Code {
 	case ledger.CodeInsufficientStock:
 		for _, named := range t.answer.Slots {
-			if named.Slot == id {
-				steps = append(steps, slotStep{kind: stepShort, quantity: r.quantity(id)})
+			if named.Slot == id && (r.kind != askEdit || t.had != nil) {
+				// An edit is short of what it wants beyond what the hold has.
+				steps = append(steps, slotStep{kind: stepShort, quantity: r.quantity(id) - t.had[id]})
 			}
 		}
 	case ledger.CodePriceChanged:

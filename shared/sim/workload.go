@@ -20,6 +20,14 @@ const (
 	askCapacity kind = "capacity"
 	askPrice    kind = "price"
 	askOpen     kind = "open"
+	// Of slots and their policies: over how many shards, fewer units than were promised.
+	askShards   kind = "shards"
+	askOversold kind = "oversold"
+	askPolicy   kind = "policy"
+	// Of a hold: other lines, more time; and parts of a sale given back by the shop.
+	askEdit   kind = "edit"
+	askExtend kind = "extend"
+	askReturn kind = "return"
 	// Of payments: begin one, act as its buyer, ask for its secret, read it, take it back,
 	// tell of its delivery.
 	askPay        kind = "pay"
@@ -43,9 +51,13 @@ type plan struct {
 	at     time.Duration // since the start
 	client string        // whose token
 	key    string
-	// lines are what a create asks for. stalePrice quotes a price that may be old.
+	// lines are what a create asks for, what an edit wants, and which part a confirm or a
+	// return is of. stalePrice quotes a price that may be old.
 	lines      []wish
 	stalePrice bool
+	device     string        // what a create is made with, "" for nothing known
+	extend     time.Duration // how much longer an edit wants the hold
+	restock    string        // whether a return is sold again; "" leaves it to the policy
 	// hold is the number of the create whose hold this is about. border, if set, replaces
 	// at: the request comes that long after what the hold or its reservation comes to.
 	hold       int
@@ -57,10 +69,14 @@ type plan struct {
 	// repeats is the number of the request whose key this one uses again.
 	repeats int
 	// slot and the values of an edit.
-	slot   ledger.SlotID
-	delta  int64
-	amount int64
-	open   bool
+	slot     ledger.SlotID
+	delta    int64
+	amount   int64
+	open     bool
+	shards   int
+	capacity int64
+	holdFor  time.Duration // of a policy
+	wide     bool          // the policy is of the whole resource type
 }
 
 func (p plan) String() string {
@@ -82,14 +98,10 @@ func (p plan) String() string {
 		text += fmt.Sprintf(" of #%d, lines %v", p.hold, p.lines)
 	case askDelivery:
 		text += fmt.Sprintf(" of #%d, delivered %t", p.hold, p.delivered)
-	case askConfirm, askCancel, askRead, askSession, askReadPaid:
-		text += fmt.Sprintf(" of #%d", p.hold)
-	case askCapacity:
-		text += fmt.Sprintf(" %s by %d", p.slot, p.delta)
-	case askPrice:
-		text += fmt.Sprintf(" %s to %d", p.slot, p.amount)
-	case askOpen:
-		text += fmt.Sprintf(" %s %t", p.slot, p.open)
+	case askConfirm, askCancel, askRead, askSession, askReadPaid, askEdit, askExtend, askReturn:
+		text += p.holdText()
+	case askCapacity, askPrice, askOpen, askShards, askOversold, askPolicy:
+		text += p.slotText()
 	case askList:
 	}
 	if p.border != "" {
@@ -101,7 +113,7 @@ func (p plan) String() string {
 const (
 	// PlansOfOneHistory is how many requests the clients of a history plan. Repeated
 	// tries come on top.
-	PlansOfOneHistory = 66
+	PlansOfOneHistory = 72
 	// workloadFor is the time in which they plan them.
 	workloadFor = 4 * time.Minute
 	// rushFor is how long those take to come who all want the same at once. It is about
@@ -120,6 +132,7 @@ type slotPlan struct {
 	holdFor  time.Duration
 	startsAt time.Time
 	policy   ledger.Policy
+	inherits ledger.PolicyParts
 }
 
 // workload is everything that the clients of a history mean to do.
@@ -141,6 +154,7 @@ func drawWorkload(d *dice) workload {
 			s.capacity = ledger.Units(2 + d.IntN(12))
 		}
 		drawTerms(d, &s)
+		drawLimits(d, &s)
 		w.slots = append(w.slots, s)
 	}
 	w.drawGrants(d)
@@ -164,11 +178,15 @@ func (w *workload) draw(d *dice, number int, owners []string) plan {
 		w.drawCreate(d, &p, creates)
 	case choice < 42:
 		p.kind = pick(d, []kind{askConfirm, askConfirm, askCancel, askCancel, askCancel, askRead})
-		w.drawFollowUp(d, &p, pick(d, creates))
+		create := pick(d, creates)
+		w.drawFollowUp(d, &p, create)
+		w.drawPart(d, &p, create)
 	case choice < 44:
 		p.kind = askList
 	case choice < 52:
 		w.drawEdit(d, &p)
+	case choice < 62:
+		w.drawHoldEdit(d, &p, pick(d, creates))
 	default:
 		w.drawPayment(d, &p, creates)
 	}
@@ -189,7 +207,7 @@ func (w *workload) of(k kind) []plan {
 
 func (w *workload) drawCreate(d *dice, p *plan, creates []plan) {
 	p.kind = askCreate
-	p.stalePrice = d.chance(10)
+	p.stalePrice, p.device = d.chance(10), pick(d, devices)
 	for range 1 + d.IntN(len(w.slots)) {
 		p.lines = append(p.lines, wish{pick(d, w.slots).id, ledger.Units(1 + d.IntN(2))})
 	}
@@ -235,20 +253,5 @@ func (w *workload) drawFollowUp(d *dice, p *plan, create plan) {
 	}
 	if d.chance(8) {
 		p.key = create.key // one key for two operations is two keys (case E1)
-	}
-}
-
-func (w *workload) drawEdit(d *dice, p *plan) {
-	p.client, p.slot = "catalog", pick(d, w.slots).id
-	if creates := w.creates(); len(creates) > 0 && d.chance(3) {
-		p.at = pick(d, creates).at + d.between(0, rushFor)
-	}
-	switch d.IntN(4) {
-	case 0, 1:
-		p.kind, p.delta = askCapacity, pick(d, []int64{-2, -1, 1, 2, 3})
-	case 2:
-		p.kind, p.amount = askPrice, int64(500+100*d.IntN(2))
-	default:
-		p.kind, p.open = askOpen, !d.chance(4)
 	}
 }

@@ -171,12 +171,23 @@ func (w *world) define(slots []slotPlan) {
 	catalog := commands.New(store, &nodeClock{kernel: w.kernel}, taskRandom{w.kernel})
 	unkind := w.faults
 	w.faults = Faults{}
+	w.kernel.spawn(w.kernel.now, "define the policy", w.dice("define the policy"), func(*task) {
+		life := lifeAtFirst
+		layer := ledger.PolicyPatch{HoldFor: &life}.Apply(ledger.InheritAll())
+		_, err := catalog.PutPolicy(contextOfHistory, commands.Request{Actor: "catalog"}, ledger.PolicyScope{ResourceType: resourceType}, layer,
+			func(ledger.ScopePolicy, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+		if err != nil {
+			w.violated("liveness", "the policy could not be made: %v", err)
+		}
+	})
 	for _, s := range slots {
 		w.kernel.spawn(w.kernel.now, "define "+string(s.id), w.dice("define "+string(s.id)), func(*task) {
 			_, err := catalog.PutSlot(contextOfHistory, commands.Request{Actor: "catalog"}, s.id, ledger.SlotDefinition{
-				ResourceType: "show", ResourceID: "R1", Capacity: s.capacity, Policy: s.policy, StartsAt: s.startsAt,
+				ResourceType: resourceType, ResourceID: resourceID, Capacity: s.capacity, Policy: s.policy, Inherits: s.inherits, StartsAt: s.startsAt,
 				Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: s.amount, Currency: "USD"}, Shards: s.shards},
-			}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+			}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
+				return ledger.Response{}, nil
+			})
 			if err != nil {
 				w.violated("liveness", "slot %s could not be made: %v", s.id, err)
 			}
