@@ -59,7 +59,8 @@ func (b *books) closeCountsIn(h ledger.Hold) {
 	}
 	for _, line := range h.Lines {
 		for _, key := range line.CountsIn {
-			if slot, found := b.slots[line.Slot]; key != keyOfSlot(line.Slot) && !(found && key == keyOfResource(slot)) {
+			slot, found := b.slots[line.Slot]
+			if ofIts := key == keyOfSlot(line.Slot) || found && key == keyOfResource(slot); !ofIts {
 				b.violated("P5", "hold "+string(h.ID), "its line of %s is counted in %s, which is not of that slot", line.Slot, key)
 			}
 		}
