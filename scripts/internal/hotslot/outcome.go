@@ -28,9 +28,11 @@ type Outcome struct {
 	TurnedAway int
 	// SoldCalls are the calls of all accepted requests, their tries included.
 	SoldCalls Calls
-	// Losers asked after the last unit was sold; LoserCalls is what they cost together.
-	Losers     int
-	LoserCalls Calls
+	// Losers asked after the last unit was sold, each right after another one of the same
+	// worker; LoserCalls is what they cost together. FirstLosers were the first ones of their
+	// workers.
+	Losers, FirstLosers         int
+	LoserCalls, FirstLoserCalls Calls
 	// Stock is every stock item at one moment at the end.
 	Stock []ledger.Stock
 	// sold is what the applied transactions took.

@@ -31,7 +31,8 @@ type Plan struct {
 	Shards int
 	// Workers is how many containers answer requests at the same time.
 	Workers int
-	// LosersPerWorker is how many buyers each worker refuses after everything is sold.
+	// LosersPerWorker is how many buyers each worker refuses after everything is sold, and
+	// after one that is counted apart.
 	LosersPerWorker int
 	// Confirm confirms each hold as soon as it is made.
 	Confirm bool
@@ -207,9 +208,11 @@ func (w *worker) serve(ctx context.Context, quantity ledger.Units) (bought bool,
 	return true, nil
 }
 
-// lose serves buyers who come when everything is sold.
+// lose serves buyers who come when everything is sold. The first one of a worker is counted
+// apart: while the other workers sold the rest, this one may have been at rest for longer
+// than it remembers that nothing is left.
 func (w *worker) lose(ctx context.Context) error {
-	for range w.session.plan.LosersPerWorker {
+	for i := range 1 + w.session.plan.LosersPerWorker {
 		got, err := w.ask(ctx, 1+ledger.Units(w.dice.IntN(quantityMax)))
 		if err != nil {
 			return err
@@ -219,8 +222,13 @@ func (w *worker) lose(ctx context.Context) error {
 		}
 		s := w.session
 		s.mutex.Lock()
-		s.outcome.Losers++
-		s.outcome.LoserCalls.add(got.calls)
+		if i == 0 {
+			s.outcome.FirstLosers++
+			s.outcome.FirstLoserCalls.add(got.calls)
+		} else {
+			s.outcome.Losers++
+			s.outcome.LoserCalls.add(got.calls)
+		}
 		s.mutex.Unlock()
 	}
 	return nil

@@ -68,7 +68,7 @@ func TestP10_HotSlotIsSoldExactly(t *testing.T) {
 // The same where hardly any shard has what a buyer asks for, so that the last resort of a
 // split over shards is taken all the time, many times.
 func TestP10_ThinShardsAreSoldExactly(t *testing.T) {
-	const sales, unitsPerShard = 12, 2
+	const sales, unitsPerShard = 8, 2
 	client, table := dynamotest.NewTable(t)
 	split := 0
 	for i := range sales {
