@@ -230,18 +230,12 @@ func (a *allocator) allocate(slot ledger.Slot, w want, stock []ledger.Stock) sea
 		a.forget(w.Slot)
 		return slotOutdated
 	}
-	allocation, fits := ledger.Allocate(inOrder(stock, slot.Terms.Shards, a.pick(slot)), w.take, 0)
+	allocation, fits := ledger.Allocate(stock, w.take, a.pick(slot))
 	if !fits {
 		return slotShort
 	}
 	a.allocations[w.Slot] = allocation
 	return unitsFound
-}
-
-// inOrder is the order in which the stock items of a slot are tried: the shards from the
-// hold's own pick on, and then the retired ones, so that those run empty.
-func inOrder(stock []ledger.Stock, shards int, pick ledger.Shard) []ledger.Stock {
-	return slices.Concat(stock[pick:shards], stock[:pick], stock[shards:])
 }
 
 func (a *allocator) pick(slot ledger.Slot) ledger.Shard {

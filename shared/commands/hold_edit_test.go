@@ -89,6 +89,26 @@ func TestAnEditFindsItsUnits(t *testing.T) {
 	b.balanced()
 }
 
+// An edit of a slot that was short writes at once to the shard to which a unit came back.
+func TestAnEditTakesAUnitThatCameBack(t *testing.T) {
+	for shard := range 4 {
+		b := soldOut(t, 4)
+		at := func(shard ledger.Shard) ledger.HoldID {
+			return b.holds[slices.IndexFunc(b.holds, func(id ledger.HoldID) bool { return b.hold(id).Lines[0].Shards[0].Shard == shard })]
+		}
+		grows := at(ledger.Shard((shard + 1) % 4))
+		b.cancel(at(ledger.Shard(shard)))
+		if _, err := b.edit(request("E"), grows, quote("S", 2)); err != nil {
+			t.Fatalf("shard %d: %v", shard, err)
+		}
+		if calls := b.store.calls(); calls[0] != 1 || calls[1] != 1 || calls[2] != 0 {
+			t.Errorf("shard %d: %v commits, hints, proofs, definitions and keys", shard, calls)
+		}
+		b.wantCounters("S", 0, 4, 0)
+		b.balanced()
+	}
+}
+
 // P11: nobody learns by an edit or an extension whether a hold of another owner exists.
 func TestP11_AForeignHoldIsNotEdited(t *testing.T) {
 	b := newBench(t)
