@@ -137,7 +137,7 @@ func TestRetiredShardsAreSoldLast(t *testing.T) {
 	b.reshard("S", 2)
 	b.patch("S", ledger.SlotPatch{CapacityDelta: pointer(ledger.Units(12))})
 	for range 6 {
-		b.takeFrom("S", 0)
+		b.takeFrom("S", 1)
 	}
 	b.cancel(held[4].ID)
 	b.cancel(held[6].ID)
@@ -149,7 +149,7 @@ func TestRetiredShardsAreSoldLast(t *testing.T) {
 		order = append(order, b.last().Lines[0].Shards[0].Shard)
 	}
 	slices.Sort(order[6:])
-	if !slices.Equal(order, []ledger.Shard{1, 1, 1, 1, 1, 1, 4, 6}) {
+	if !slices.Equal(order, []ledger.Shard{0, 0, 0, 0, 0, 0, 4, 6}) {
 		t.Errorf("the shards were sold in the order %v", order)
 	}
 	b.balanced()
