@@ -8,8 +8,9 @@
 //
 // The local engine is not DynamoDB: its absolute figures say little about AWS. What
 // carries over is the ratio between our handler and the bare transaction, and the write
-// units, which the engine counts as DynamoDB does. A ratio below its floor, or a life that
-// costs more than its ceiling, is an error.
+// units, which the engine counts as DynamoDB does. A ratio below its floor, a life or a
+// loser that costs more than its ceiling, a sale that is not exact, and a call that costs
+// more in a larger table are errors.
 package main
 
 import (
@@ -94,6 +95,8 @@ func hotCommand(ctx context.Context, out io.Writer, arguments []string) error {
 
 func scaleCommand(ctx context.Context, out io.Writer, arguments []string) error {
 	flags := flag.NewFlagSet("bench scale", flag.ExitOnError)
+	// The default takes minutes. A million slots are four million items: up to ten minutes of
+	// seeding on a machine at rest, and some 5 GB of memory.
 	largest := flags.Int("largest", 100_000, "slots and holds of the largest table; the smaller ones have a tenth each, down to 1,000")
 	rounds := flags.Int("rounds", 300, "calls of each kind on each table; the median is judged")
 	if err := flags.Parse(arguments); err != nil {
