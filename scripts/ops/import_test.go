@@ -246,22 +246,29 @@ func (p *stopping) PutSlots(ctx context.Context, r commands.Request, rows []comm
 	return out, err
 }
 
-const (
-	groupSlots = 130 // more than one batch
-	groups     = 7
-)
+// grouped is the size of a file of groups of rows, each of which has every slot once.
+type grouped struct{ slots, groups int }
 
-// groupedRows is a file of JSON lines: new slots, and then change after change of each of
+// manyGroups has more than one batch in each group.
+var manyGroups = grouped{130, 7}
+
+// lines is how many lines the file has.
+func (g grouped) lines() int64 { return int64(g.slots + (g.groups-1)*(g.slots+2)) }
+
+// refused is how many of them are refused.
+func (g grouped) refused() int64 { return int64(2 * (g.groups - 1)) }
+
+// rows is a file of JSON lines: new slots, and then change after change of each of
 // them. In each group one row is wrong and one is refused. Slot n ends with the capacity
 // 10+n+1+2+3…
-func groupedRows() string {
+func (g grouped) rows() string {
 	var text strings.Builder
-	for n := range groupSlots {
+	for n := range g.slots {
 		fmt.Fprintf(&text, `{"slot_id":"S%d","put":{"resource_type":"flight","resource_id":"KE0901","capacity":%d,"unit_amount":1000,"currency":"KRW","open":true}}`+"\n", n, 10+n)
 	}
-	for g := 1; g < groups; g++ {
-		for n := range groupSlots {
-			fmt.Fprintf(&text, `{"slot_id":"S%d","patch":{"capacity_delta":%d}}`+"\n", n, g)
+	for group := 1; group < g.groups; group++ {
+		for n := range g.slots {
+			fmt.Fprintf(&text, `{"slot_id":"S%d","patch":{"capacity_delta":%d}}`+"\n", n, group)
 		}
 		text.WriteString(`{"slot_id":"none","patch":{"open":false}}` + "\n")
 		text.WriteString(`{"slot_id":"S0","patch":{"seats":1}}` + "\n")
@@ -269,19 +276,19 @@ func groupedRows() string {
 	return text.String()
 }
 
-// wantGroups checks the ledger and the failures after all rows were carried out once.
-func wantGroups(t *testing.T, store ledger.Store, failures []rowFailure) {
+// want checks the ledger and the failures after all rows were carried out once.
+func (g grouped) want(t *testing.T, store ledger.Store, failures []rowFailure) {
 	t.Helper()
 	var ids []ledger.SlotID
-	for n := range groupSlots {
+	for n := range g.slots {
 		id := ledger.SlotID(fmt.Sprint("S", n))
 		ids = append(ids, id)
-		if got, want := capacityOf(t, store, id), ledger.Units(10+n+groups*(groups-1)/2); got != want {
+		if got, want := capacityOf(t, store, id), ledger.Units(10+n+g.groups*(g.groups-1)/2); got != want {
 			t.Errorf("slot %s has the capacity %d, want %d", id, got, want)
 		}
 		events, err := store.SlotEvents(t.Context(), id)
-		if err != nil || len(events) != groups {
-			t.Errorf("slot %s has %d events, %v; want %d", id, len(events), err, groups)
+		if err != nil || len(events) != g.groups {
+			t.Errorf("slot %s has %d events, %v; want %d", id, len(events), err, g.groups)
 		}
 	}
 	ledgertest.CheckBooks(t, store, ids, nil)
@@ -289,8 +296,8 @@ func wantGroups(t *testing.T, store ledger.Store, failures []rowFailure) {
 	for _, f := range failures {
 		got = append(got, fmt.Sprint(f.Row, " ", f.SlotID, " ", f.Code))
 	}
-	for g := 1; g < groups; g++ {
-		last := groupSlots + g*(groupSlots+2)
+	for group := 1; group < g.groups; group++ {
+		last := g.slots + group*(g.slots+2)
 		want = append(want, fmt.Sprint(last-1, " none slot_not_found"), fmt.Sprint(last, " S0 invalid_request"))
 	}
 	if !slices.Equal(got, want) {
@@ -305,7 +312,7 @@ func TestAStoppedImportGoesOn(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			s := newShop(t)
 			commandsOf := s.slots
-			file := s.file("rows.jsonl", groupedRows())
+			file := s.file("rows.jsonl", manyGroups.rows())
 			var count importCount
 			err := errors.New("not yet")
 			runs := 0
@@ -323,10 +330,10 @@ func TestAStoppedImportGoesOn(t *testing.T) {
 					appendTo(t, file+errorsSuffix, "half a li")
 				}
 			}
-			if runs < 2 || runs == 100 || count.Rows != groupSlots+(groups-1)*(groupSlots+2) || count.Refused != 2*(groups-1) {
+			if runs < 2 || runs == 100 || count.Rows != manyGroups.lines() || count.Refused != manyGroups.refused() {
 				t.Errorf("stopped at %d: %d runs, %+v", at, runs, count)
 			}
-			wantGroups(t, s.store, s.failures(file))
+			manyGroups.want(t, s.store, s.failures(file))
 		}
 	}
 }
@@ -506,15 +513,15 @@ func TestWhatAnImportDoesNotGoOnWith(t *testing.T) {
 		return s, file
 	}
 	t.Run("another file", func(t *testing.T) {
-		s, file := begin(groupedRows())
+		s, file := begin(manyGroups.rows())
 		appendTo(t, file, `{"slot_id":"S1","patch":{"open":false}}`)
 		s.refusedRun(file, importChoice{rowType: "put"}, "the file has changed since its import began")
-		if count := s.mustRun(file, importChoice{rowType: "put", restart: true}); count.Rows != groupSlots+(groups-1)*(groupSlots+2)+1 {
+		if count := s.mustRun(file, importChoice{rowType: "put", restart: true}); count.Rows != manyGroups.lines()+1 {
 			t.Errorf("%+v", count)
 		}
 	})
 	t.Run("another meaning", func(t *testing.T) {
-		s, file := begin(groupedRows())
+		s, file := begin(manyGroups.rows())
 		s.refusedRun(file, importChoice{format: "csv", rowType: "put"}, "the header")
 		stored, _, err := loadProgress(file)
 		if err != nil {
@@ -527,7 +534,7 @@ func TestWhatAnImportDoesNotGoOnWith(t *testing.T) {
 		s.refusedRun(file, importChoice{rowType: "put"}, "began with -format csv, and not with -format jsonl")
 	})
 	t.Run("another stage", func(t *testing.T) {
-		s, file := begin(groupedRows())
+		s, file := begin(manyGroups.rows())
 		i := s.importer()
 		err := errors.Join(i.open(file, importChoice{rowType: "put"}, "another table"), i.close())
 		if err == nil || !strings.Contains(err.Error(), "began on table, and not on another table") {
@@ -535,12 +542,12 @@ func TestWhatAnImportDoesNotGoOnWith(t *testing.T) {
 		}
 	})
 	t.Run("too old", func(t *testing.T) {
-		s, file := begin(groupedRows())
+		s, file := begin(manyGroups.rows())
 		s.clock.Advance(47*time.Hour + time.Second)
 		s.refusedRun(file, importChoice{rowType: "put"}, "which rows after line 130 were carried out")
 	})
 	t.Run("a shorter file of errors", func(t *testing.T) {
-		s, file := begin(groupedRows())
+		s, file := begin(manyGroups.rows())
 		stored, _, err := loadProgress(file)
 		if err != nil {
 			t.Fatal(err)
@@ -552,14 +559,14 @@ func TestWhatAnImportDoesNotGoOnWith(t *testing.T) {
 		s.refusedRun(file, importChoice{rowType: "put"}, "is shorter than when the import stopped")
 	})
 	t.Run("no progress at all", func(t *testing.T) {
-		s, file := begin(groupedRows())
+		s, file := begin(manyGroups.rows())
 		if err := os.WriteFile(file+progressSuffix, []byte("{"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s.refusedRun(file, importChoice{rowType: "put"}, "can't be read; -restart begins anew")
 	})
 	t.Run("another import of it", func(t *testing.T) {
-		s, file := begin(groupedRows())
+		s, file := begin(manyGroups.rows())
 		i := s.importer()
 		if err := i.open(file, importChoice{rowType: "put"}, "table"); err != nil {
 			t.Fatal(err)
