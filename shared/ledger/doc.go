@@ -29,6 +29,28 @@
 // born CONFIRMED, because one that has ended never comes back. A grant is stock of another
 // slot that grows by what was sold, such as points on a buyer's balance.
 //
+// A policy is said in layers: of a resource type, of a resource, of a slot, each over the one
+// before and all over the default. A layer says some parts and leaves the others, so that one
+// word about a venue reaches each of its hundred thousand seats without a write to any of
+// them, and a seat that differs says only in what. [Slot.Resolve] gives the whole policy,
+// each part from the nearest layer that says it. It reaches new holds only: what a hold
+// promises was written down in it when it took its units.
+//
+// Limits of an owner are charged on the hold. The hold writes down in which counts of its
+// owner it counts, and each of its steps changes those counts in the same Change. So two
+// holds at once can't pass a limit together, and what falls is by what was charged, whatever
+// the policy says by then.
+//
+// A slot gets more or fewer shards by an edit. Shards that it no longer has retire instead of
+// vanishing: holds give back to the stock item that they took from, which must still be
+// there. New holds pick others, and what comes back to a retired one is sold last.
+//
+// A HELD hold can be edited: its lines, as a whole, and its time, within what it was promised
+// at first. What it keeps, it keeps at its price; what it takes is quoted anew. A trusted
+// service may confirm a part of it, and the rest goes back in the same step. When fewer units
+// are left of a slot than were promised, an operator may mark it as oversold: it is closed
+// until they are enough again.
+//
 // Two things are claimed. A [Uniqueness] claims a value for ever for one hold or one
 // reservation: a payment reference, a provider's payment, a provider's event. The claim of
 // an [IdempotencyRecord] says for some seconds which caller carries a request out.
@@ -36,14 +58,15 @@
 // # How it is used
 //
 // A transition is a function from values to a Change or an error. Of slots: [NewSlot],
-// [EditSlot]. Of holds: [NewHold], [Confirm], [Cancel], [Expire], [Return]. Of a hold with
-// its reservation: [StartReservation], [StartNextAttempt], [ConfirmPaid], [Reacquire],
-// [GiveUp], [CancelReservation], [Deliver]. The other steps of a reservation are decided
-// in package saga and made by [ReservationStep]; [Together] puts a hold's and a
-// reservation's step into one Change. None of them reads a clock, draws an id or does I/O;
-// time and ids are passed in. A [Store] applies the Change with [Store.Commit], its only
-// write. Package commands, one step outward, reads, decides, commits, and decides again
-// when it lost a race.
+// [EditSlot]. Of policies: [SetPolicy]. Of holds: [NewHold], [EditHold], [Confirm],
+// [ConfirmPart], [Cancel], [Expire], [ReturnUnpaid]. Of an owner: [ForgetExpiries]. Of a
+// hold with its reservation: [StartReservation], [StartNextAttempt], [ConfirmPaid],
+// [Reacquire], [Return], [GiveUp], [CancelReservation], [Deliver]. The other steps of a
+// reservation are decided in package saga and made by [ReservationStep]; [Together] puts a
+// hold's and a reservation's step into one Change. None of them reads a clock, draws an id
+// or does I/O; time and ids are passed in. A [Store] applies the Change with [Store.Commit],
+// its only write. Package commands, one step outward, reads, decides, commits, and decides
+// again when it lost a race.
 //
 // # Promises
 //
