@@ -96,7 +96,7 @@ func hotCommand(ctx context.Context, out io.Writer, arguments []string) error {
 func scaleCommand(ctx context.Context, out io.Writer, arguments []string) error {
 	flags := flag.NewFlagSet("bench scale", flag.ExitOnError)
 	// The default takes minutes. A million slots are four million items: up to ten minutes of
-	// seeding on a machine at rest, and some 5 GB of memory.
+	// seeding on a machine at rest, and some 10 GB of the disk for temporary files.
 	largest := flags.Int("largest", 100_000, "slots and holds of the largest table; the smaller ones have a tenth each, down to 1,000")
 	rounds := flags.Int("rounds", 300, "calls of each kind on each table; the median is judged")
 	if err := flags.Parse(arguments); err != nil {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,10 @@ const (
 	// scaleLatencyCeiling is how much longer the median of a call may be than in the
 	// smallest table.
 	scaleLatencyCeiling = 1.15
+	// scaleMemoryMax is the largest table for which the engines may keep their data on
+	// memory-backed storage, where a slot and its hold take about 10 KB, most of it records
+	// of the stream.
+	scaleMemoryMax = 100_000
 	// askedSlots are named in one question for availability.
 	askedSlots = 10
 )
@@ -61,6 +66,7 @@ type callUnits struct{ writes, reads float64 }
 type scaleTable struct {
 	size     int
 	engine   *engine.Engine
+	folder   string // of the engine's data, to be removed; "" where the engine sees to that
 	meter    *meter
 	contract *httpapi.Contract
 	keys     int
@@ -80,12 +86,12 @@ func runScale(ctx context.Context, out io.Writer, sizes []int, rounds int) (err 
 	tables := make([]*scaleTable, 0, len(sizes))
 	defer func() {
 		for _, t := range tables {
-			err = errors.Join(err, t.engine.Close())
+			err = errors.Join(err, t.close())
 		}
 	}()
 	fmt.Fprintf(out, "tables of so many slots and so many HELD holds: for each a slot, its stock item, a hold and its event\n")
 	for _, size := range sizes {
-		t, err := newScaleTable(ctx, size, contract)
+		t, err := newScaleTable(ctx, size, sizes[len(sizes)-1] > scaleMemoryMax, contract)
 		if err != nil {
 			return err
 		}
@@ -111,19 +117,38 @@ func runScale(ctx context.Context, out io.Writer, sizes []int, rounds int) (err 
 	return printScale(out, tables)
 }
 
-func newScaleTable(ctx context.Context, size int, contract *httpapi.Contract) (*scaleTable, error) {
-	e, err := engine.Start(ctx, engine.Options{Log: os.Stderr, OwnProcess: true})
-	if err != nil {
-		return nil, err
+// newScaleTable makes an empty table. Its data is on the disk if onDisk says so: that is
+// said of all tables or of none, so that they differ in their size alone.
+func newScaleTable(ctx context.Context, size int, onDisk bool, contract *httpapi.Contract) (*scaleTable, error) {
+	t := &scaleTable{size: size, contract: contract, took: make(map[string][]time.Duration), units: make(map[string][]callUnits)}
+	options := engine.Options{Log: os.Stderr, OwnProcess: true}
+	var err error
+	if onDisk {
+		if t.folder, err = os.MkdirTemp("", "holdfast-scale-"); err != nil {
+			return nil, err
+		}
+		options.DataFile = filepath.Join(t.folder, "engine.db")
 	}
-	t := &scaleTable{
-		size: size, engine: e, meter: &meter{Client: e.Client()}, contract: contract,
-		took: make(map[string][]time.Duration), units: make(map[string][]callUnits),
+	if t.engine, err = engine.Start(ctx, options); err != nil {
+		return nil, errors.Join(err, t.close())
 	}
+	t.meter = &meter{Client: t.engine.Client()}
 	if err := dynamo.CreateTable(ctx, t.meter.Client, tableName); err != nil {
-		return nil, errors.Join(err, e.Close())
+		return nil, errors.Join(err, t.close())
 	}
 	return t, nil
+}
+
+// close ends the engine and removes its data.
+func (t *scaleTable) close() error {
+	var failures []error
+	if t.engine != nil {
+		failures = append(failures, t.engine.Close())
+	}
+	if t.folder != "" {
+		failures = append(failures, os.RemoveAll(t.folder))
+	}
+	return errors.Join(failures...)
 }
 
 // measure makes one call of each kind, somewhere in the table.

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -84,13 +87,16 @@ func TestScaleSeedIsATableOfTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := newScaleTable(t.Context(), slots, contract)
+	table, err := newScaleTable(t.Context(), slots, true, contract)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := table.engine.Close(); err != nil {
+		if err := table.close(); err != nil {
 			t.Error(err)
+		}
+		if _, err := os.Stat(table.folder); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the data is still there: %v", err)
 		}
 	}()
 	if err := table.seed(t.Context()); err != nil {
