@@ -71,8 +71,10 @@ func apiFunction() Function {
 		Timeout:     APITimeout,
 		Variables:   []Variable{VariableStage, VariableTableName, VariableOperatorGroup, VariablePaymentSecretID},
 		Grants: []Grant{
+			// A hold that is only asked whether its owner is in a cool-down checks, and writes
+			// nothing of the owner.
 			{ResourceTable, CallerCode, []string{
-				"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem",
+				"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:ConditionCheckItem",
 			}},
 			{ResourceTableIndexOwner, CallerCode, []string{"dynamodb:Query"}},
 			{ResourceTableIndexResource, CallerCode, []string{"dynamodb:Query"}},

@@ -11,6 +11,10 @@ import (
 	"holdfast/shared/topology"
 )
 
+// coolDown is a policy under which a hold checks what is counted of its owner, and changes
+// nothing of it.
+const coolDown = `,"policy":{"hold_seconds":1,"expiries_max":9,"cooldown_seconds":60}`
+
 // What each function really calls is what its role allows: nothing is missing, and nothing
 // is granted that is not used. The calls are those that its binary makes while all of its
 // work is done once.
@@ -23,6 +27,7 @@ func TestCallsAreTheGrants(t *testing.T) {
 	w.everyDueMessage()
 	slot, owner := w.slot(1, shortHold), w.owner()
 	hold := w.mustHold(owner, slot, 1)
+	w.mustHold(owner, w.slot(1, coolDown), 1)
 	w.ask(w.owner(), slot, 1).wantProblem(http.StatusConflict, "insufficient_stock")
 	operator := w.caller("olga", topology.ScopeOperate)
 	for _, read := range []struct {
