@@ -16,8 +16,8 @@
 // [API.Lambda] turns an API Gateway event of payload format 2.0 into an http.Request
 // with a [Caller] in its context; [API.ServeHTTP] is a plain http.Handler, which is what
 // tests drive. A request then meets, in this order: the route (route.go), the token's
-// scopes (principal.go), the body's size and its JSON (body.go), the document
-// (validation.go), and the handler of its noun (slot.go, hold.go, payment.go,
+// scopes (principal.go), the brake on its owner (owner_rate.go), the body's size and its
+// JSON (body.go), the document (validation.go), and the handler of its noun (slot.go, hold.go, payment.go,
 // reservation.go, availability.go). The
 // handler turns the body into a command of package commands and the outcome into an
 // answer. Every answer that is not a success passes through the one table in problem.go.
@@ -39,6 +39,29 @@
 // like one that has them all. Rejected: pages that overlap by a fixed number of slots,
 // because no number is enough for every catalogue, and whole ranges without pages, because
 // anybody may ask.
+//
+// # Limits, and who counts
+//
+// What one owner may have is said by policies and counted by the ledger, exactly, in the
+// write that makes the hold. What this package adds are brakes: [OwnerRate] counts the
+// requests of an owner in one process, so that with n processes an owner gets up to n times
+// as many through, and the gateway's limits per route (package topology) come before it. No
+// promise may rest on either.
+//
+// A policy may also limit how many holds are made from one device or with one means of
+// payment. The shop's service names those in the body of a create, as opaque texts.
+// signal.go hashes them with their kind and hour before anything else sees them. They are
+// no part of a request's fingerprint: one key makes at most one hold whatever they say, and
+// an honest retry must not be refused because the device is known by another text by then.
+//
+// # Times that people say
+//
+// When a sale begins is said by people who look at a clock on a wall, so sale_from and
+// sale_until may be local times of a named zone (sale_time.go). They are read once, when
+// they are said, and kept as a moment: a zone whose rules change later moves no sale that
+// was announced. What a clock never shows is refused, because no guess would be right. Of
+// two moments that it shows alike the first is taken, always, so that the answer, which is
+// in UTC, tells what was understood.
 //
 // # The payment in the buyer's words
 //

@@ -148,6 +148,27 @@ func TestMistakesAreToldInPlainWords(t *testing.T) {
 		{"no slot to grant to", put("policy", `{"grant_to_slot_id":"a b"}`), []string{
 			"body /policy/grant_to_slot_id: must be at most 128 ASCII letters, digits, or any of . _ : -, with or without the placeholder of the owner",
 		}},
+		{"no time of a sale", put("policy", `{"sale_from":"soon"}`), []string{
+			"body /policy/sale_from: must be an RFC 3339 time, or a local time such as 2026-12-01T10:00 with a sale_time_zone, or empty",
+		}},
+		{"no zone of a local time", put("policy", `{"sale_from":"2026-12-01T10:00"}`), []string{
+			"body /policy/sale_from: must have an offset, or a sale_time_zone beside it that says whose local time it is",
+		}},
+		{"a time that no clock shows", put("policy", `{"sale_until":"2026-03-08T02:30","sale_time_zone":"America/New_York"}`), []string{
+			"body /policy/sale_until: must be a time that the clocks of its zone show; they are set past this one",
+		}},
+		{"no time zone", put("policy", `{"sale_time_zone":"Mars/Olympus"}`), []string{
+			"body /policy/sale_time_zone: must be the IANA name of a time zone, such as Asia/Seoul, or empty",
+		}},
+		{"no part to inherit", put("policy", `{"inherit":["price"]}`), nil},
+		{"a part that is set and inherited", put("policy", `{"scarce":true,"inherit":["scarce"]}`), []string{
+			"body /policy/inherit: must not name a part that the same body sets",
+		}},
+		{"no limit", put("policy", `{"holds_max_per_owner":-1}`), []string{"body /policy/holds_max_per_owner: must be a whole number from 0 to 1000000"}},
+		{"no signal", post(strings.TrimSuffix(line("seat", 1), "}") + `,"signals":{"device":"é"}}`), []string{"body /signals/device: must be 1 to 256 printable ASCII characters"}},
+		{"an empty edit", call{method: http.MethodPatch, path: "/v1/holds/hold_1", body: `{}`, claims: owner("U"), headers: f.key()}, []string{
+			"body : must be an object of at least 1 member",
+		}},
 		{
 			"no payment reference",
 			call{method: http.MethodPost, path: "/v1/holds/hold_1/confirm", body: `{"payment_reference":"a b"}`, claims: service(), headers: f.key()},
