@@ -65,6 +65,37 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// Each of the shows ends well, told one after the other on one system, and the books balance.
+func TestShows(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), runsWithin)
+	defer cancel()
+	out := newScreen()
+	if err := runDemo(ctx, out, showNames()[1:]...); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, told := range []string{
+		"nora holds 3 nights, and makes them 4 in the same hold", "a customer may have 4",
+		"it lives 300 s with 30 s of grace", "100 buyers, 25 at a time: 60 × 201, 40 × 409",
+	} {
+		if !strings.Contains(out.String(), told) {
+			t.Errorf("it is not told that %q:\n%s", told, out)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	want := regexp.MustCompile(`^books balance: slots=29 holds=63 reservations=3 events=1\d\d money: captured=68700 refunded=12000 owed=0 violations=0$`)
+	if last := lines[len(lines)-1]; !want.MatchString(last) {
+		t.Errorf("the last line is %q, want %q", last, want)
+	}
+}
+
+// A name that there is not is told with those that there are.
+func TestNoSuchShow(t *testing.T) {
+	err := run(t.Context(), []string{"-demo=circus"}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "flights, hotel, cinema, basket, drop") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // session is one run of the local server, until its test ends it.
 type session struct {
 	t      *testing.T

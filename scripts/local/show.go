@@ -76,9 +76,9 @@ func showUsage() string {
 	return lines.String()
 }
 
-// runDemo tells the story of that name on a system of its own, so that it never touches the
-// user's data. It returns an error if anything is not as it must be.
-func runDemo(ctx context.Context, out io.Writer, name string) (err error) {
+// runDemo tells the stories of these names on a system of its own, so that it never touches
+// the user's data. It returns an error if anything is not as it must be.
+func runDemo(ctx context.Context, out io.Writer, names ...string) (err error) {
 	system, err := localrun.Start(ctx, localrun.Options{SweepEvery: demoSweepEvery, Progress: out})
 	if err != nil {
 		return err
@@ -91,10 +91,13 @@ func runDemo(ctx context.Context, out io.Writer, name string) (err error) {
 	if s.shop, err = system.Caller("shop", topology.ScopeConfirm); err != nil {
 		return err
 	}
-	all := shows()
-	chosen := all[slices.IndexFunc(all, func(s show) bool { return s.name == name })]
-	if err := chosen.of(s)(ctx); err != nil {
-		return err
+	for _, one := range shows() {
+		if !slices.Contains(names, one.name) {
+			continue
+		}
+		if err := one.of(s)(ctx); err != nil {
+			return fmt.Errorf("the demo %s: %w", one.name, err)
+		}
 	}
 	if err := s.eventsArrive(ctx); err != nil {
 		return err
@@ -185,9 +188,7 @@ type availabilityAnswer struct {
 		Remaining  int64  `json:"remaining_hint"`
 		UnitAmount int64  `json:"unit_amount"`
 	} `json:"slots"`
-	Groups []struct {
-		Slots []string `json:"slot_ids"`
-	} `json:"groups"`
+	Groups [][]string `json:"groups"`
 }
 
 // lines are one unit of each slot of a group, at the price that was shown.

@@ -29,7 +29,7 @@ func (s *story) cinema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	wants := found.Groups[0].Slots
+	wants := found.Groups[0]
 	s.say("%d places for %d side by side are free; two families want %s", len(found.Groups), cinemaFamily, strings.Join(wants, ", "))
 	winner, hold, err := s.familiesRace(ctx, found.lines(wants))
 	if err != nil {

@@ -29,7 +29,7 @@ func (s *story) hotel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stay := found.Groups[0].Slots
+	stay := found.Groups[0]
 	s.say("%d stays of %d nights are free; the first is %s", len(found.Groups), stayNights, strings.Join(stay, ", "))
 
 	nora, err := s.buyer("nora")
