@@ -35,7 +35,7 @@ func Routes() []Route {
 	const (
 		readPerSecond, readBurst   = 1000, 500
 		writePerSecond, writeBurst = 500, 250
-		batchPerSecond, batchBurst = 50, 25
+		batchPerSecond, batchBurst = 50, 30 // whole numbers also at a tenth and at half of it, as the smaller stages have
 	)
 	read := func(method, path string, scopes ...Scope) Route {
 		return Route{method, path, scopes, readPerSecond, readBurst, FunctionAPI}
