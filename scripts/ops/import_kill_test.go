@@ -155,9 +155,9 @@ func TestAKilledImportGoesOn(t *testing.T) {
 	}
 	s := newShop(t)
 	file := s.file("rows.jsonl", few.rows())
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
+	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // repeatable on purpose
+	random := rand.New(rand.NewPCG(seed, seed))
 	killed := 0
 	for range kills + 1 {
 		process := exec.CommandContext(t.Context(), program, "import", "-environment", environment, file)

@@ -327,7 +327,7 @@ func TestAStoppedImportGoesOn(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err != nil {
-					appendTo(t, file+errorsSuffix, "half a li")
+					appendTo(t, file+errorsSuffix, strings.Repeat("half a li", 1_000))
 				}
 			}
 			if runs < 2 || runs == 100 || count.Rows != manyGroups.lines() || count.Refused != manyGroups.refused() {
@@ -355,7 +355,7 @@ func TestRowsOfOneSlotKeepTheirOrder(t *testing.T) {
 	s := newShop(t)
 	var text strings.Builder
 	text.WriteString("slot_id,resource_type,resource_id,capacity,unit_amount,currency\n")
-	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // repeatable on purpose
+	random := rand.New(rand.NewPCG(1, 1))
 	last := map[string]int64{}
 	for n := range 5_000 {
 		id := fmt.Sprint("S", random.IntN(400))
@@ -541,7 +541,7 @@ func TestWhatAnImportDoesNotGoOnWith(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("too old", func(t *testing.T) {
+	t.Run("too old", func(*testing.T) {
 		s, file := begin(manyGroups.rows())
 		s.clock.Advance(47*time.Hour + time.Second)
 		s.refusedRun(file, importChoice{rowType: "put"}, "which rows after line 130 were carried out")
