@@ -3,10 +3,9 @@ package main
 import "slices"
 
 const (
-	commandsCommands   = "shared/commands/commands.go"
-	commandsHoldCreate = "shared/commands/hold_create.go"
-	commandsHoldEnd    = "shared/commands/hold_end.go"
-	commandsSlotCache  = "shared/commands/slot_cache.go"
+	commandsCommands  = "shared/commands/commands.go"
+	commandsHoldEnd   = "shared/commands/hold_end.go"
+	commandsSlotCache = "shared/commands/slot_cache.go"
 )
 
 func commandsMutants() []mutant {
@@ -52,12 +51,12 @@ func commandsAnswerMutants() []mutant {
 	return []mutant{
 		{
 			name:  "sold out on one shard's word",
-			edits: []edit{{commandsHoldCreate, "if slot.Terms.Shards == 1 && !contended {", "if !contended {"}},
+			edits: []edit{{commandsAllocation, "if r.Contended || a.slots[id].Terms.StockItems() != 1 {", "if r.Contended {"}, {commandsAllocation, "len(stock) != slot.Terms.StockItems() || ", ""}},
 			harm:  "buyers are turned away while most of the slot is free",
 		},
 		{
 			name:  "sold out on a read that is not of one moment",
-			edits: []edit{{commandsHoldCreate, "h.commands.store.StockAtOneMoment(ctx, slot)", "h.commands.store.Stock(ctx, []ledger.Slot{slot})"}},
+			edits: []edit{{commandsAllocation, "a.commands.store.StockAtOneMoment(ctx, slot)", "a.commands.store.Stock(ctx, []ledger.Slot{slot})"}},
 			harm:  "a unit that moves between two shards is seen in neither, and a buyer is turned away",
 			tests: []string{"./shared/commands"},
 		},
@@ -66,14 +65,14 @@ func commandsAnswerMutants() []mutant {
 			edits: []edit{
 				{dynamoFailure, "		f.kind = failureConflict\n", "		f.kind = failureRefused\n"},
 				{dynamoCommit, "aws.ToString(reason.Code) != reasonCondition {", "aws.ToString(reason.Code) == reasonNone {"},
-				{commandsHoldCreate, "case leg.Stock == nil || leg.Stock.Terms.Shards", "case leg.Stock == nil:\n			short = append(short, leg)\n		case leg.Stock.Terms.Shards"},
-				{commandsHoldCreate, "if slot.Terms.Shards == 1 && !contended {", "if slot.Terms.Shards == 1 {"},
+				{commandsAllocation, "			a.forget(leg.Slot)\n			continue\n", "			found.short = append(found.short, w)\n			continue\n"},
+				{commandsAllocation, "if r.Contended || a.slots[id].Terms.StockItems() != 1 {", "if a.slots[id].Terms.StockItems() != 1 {"},
 			},
 			harm: "two buyers who meet on a slot with seats left are both told that it is sold out",
 		},
 		{
 			name:  "tell the cached price",
-			edits: []edit{{commandsHoldCreate, "ledger.SlotPrice{Slot: leg.Slot, Price: leg.Stock.Terms.Price}", "ledger.SlotPrice{Slot: leg.Slot, Price: slot.Terms.Price}"}},
+			edits: []edit{{commandsAllocation, "ledger.SlotPrice{Slot: w.Slot, Price: item.Terms.Price}", "ledger.SlotPrice{Slot: w.Slot, Price: believed.Price}"}},
 			harm:  "a buyer who is told of a new price and accepts it is refused again",
 		},
 		{
@@ -97,13 +96,13 @@ func commandsAnswerMutants() []mutant {
 		},
 		{
 			name:  "definitions are cached for ever",
-			edits: []edit{{commandsSlotCache, "now.Sub(e.readAt) < slotCacheFor", "now.Sub(e.readAt) >= 0"}},
+			edits: []edit{{commandsSlotCache, "if e, ok := c.entries[id]; ok && now.Sub(e.readAt) < slotCacheFor", "if e, ok := c.entries[id]; ok && now.Sub(e.readAt) >= 0"}},
 			harm:  "a changed policy never reaches a running function",
 			tests: []string{"./shared/commands"},
 		},
 		{
 			name:  "a stale definition is kept",
-			edits: []edit{{commandsHoldCreate, "			h.commands.slots.forget(leg.Slot)\n", ""}},
+			edits: []edit{{commandsAllocation, "	a.commands.slots.forget(id)\n", ""}},
 			harm:  "after a change of the currency every create of a slot fails until the cache has aged",
 			tests: []string{"./shared/commands"},
 		},

@@ -21,8 +21,8 @@ func ledgerTimeMutants() []mutant {
 		{
 			name: "confirm an overdue hold",
 			edits: []edit{
-				{ledgerHold, "if h.StatusAt(now) != StatusHeld {", "if h.Status != StatusHeld {"},
-				{ledgerHold, "change.Holds[0].When = BeforeRelease", "change.Holds[0].When = AnyTime"},
+				{ledgerHoldConfirm, "if h.StatusAt(now) != StatusHeld {", "if h.Status != StatusHeld {"},
+				{ledgerHoldConfirm, "change.Holds[0].When = BeforeRelease", "change.Holds[0].When = AnyTime"},
 			},
 			harm: "a payment that came too late is taken, and what a shop shows as free again is sold",
 		},
@@ -68,12 +68,12 @@ func ledgerEndMutants() []mutant {
 		},
 		{
 			name:  "confirm again with another reference",
-			edits: []edit{{ledgerHold, "if h.Status == StatusConfirmed && h.PaymentReference == reference {", "if h.Status == StatusConfirmed {"}},
+			edits: []edit{{ledgerHoldConfirm, "if h.Status == StatusConfirmed && h.PaymentReference == reference {", "if h.Status == StatusConfirmed {"}},
 			harm:  "a second payment for one hold is told that it has bought it",
 		},
 		{
 			name:  "forget the payment reference",
-			edits: []edit{{ledgerHold, `if reference != "" {`, `if reference == "" {`}},
+			edits: []edit{{ledgerHoldConfirm, `if reference != "" {`, `if reference == "" {`}},
 			harm:  "one payment confirms two holds, and the second is given away",
 			tests: []string{"./shared/ledger", "./shared/commands"},
 		},
@@ -89,7 +89,7 @@ func ledgerEndMutants() []mutant {
 		},
 		{
 			name:  "give back to another shard",
-			edits: []edit{{ledgerHold, "out = append(out, Movement{l.Slot, a.Shard, from, to, a.Quantity})", "to0 := Movement{l.Slot, a.Shard, from, to, a.Quantity}\n		if from == BucketHeld {\n			to0.Shard = 0\n		}\n		out = append(out, to0)"}},
+			edits: []edit{{ledgerHoldLine, "out = append(out, Movement{l.Slot, a.Shard, from, to, a.Quantity})", "to0 := Movement{l.Slot, a.Shard, from, to, a.Quantity}\n		if from == BucketHeld {\n			to0.Shard = 0\n		}\n		out = append(out, to0)"}},
 			harm:  "the counters of two shards no longer fit their holds, and one of them sticks",
 		},
 	}
@@ -129,17 +129,17 @@ func ledgerPromiseMutants() []mutant {
 		},
 		{
 			name:  "sell at the cached price",
-			edits: []edit{{ledgerHold, "price := Money{q.UnitAmount, slot.Terms.Price.Currency}", "price := slot.Terms.Price"}},
+			edits: []edit{{ledgerOffer, "price := Money{q.UnitAmount, slot.Terms.Price.Currency}", "price := slot.Terms.Price"}},
 			harm:  "a buyer pays another price than the one that was shown",
 		},
 		{
 			name:  "the last line of a slot wins",
-			edits: []edit{{ledgerHold, "		q.Quantity += sum.Quantity\n", ""}},
+			edits: []edit{{ledgerQuote, "		q.Quantity += sum.Quantity\n", ""}},
 			harm:  "who asks for a slot in two lines gets only the second",
 		},
 		{
 			name:  "the longest policy decides",
-			edits: []edit{{ledgerHold, "hold.ExpiresAt = now.Add(slices.Min(lives))", "hold.ExpiresAt = now.Add(slices.Max(lives))"}},
+			edits: []edit{{ledgerOffer, "holdFor, holdForMax = min(holdFor, p.HoldFor), min(holdForMax, p.HoldForMax)", "holdFor, holdForMax = max(holdFor, p.HoldFor), max(holdForMax, p.HoldForMax)"}},
 			harm:  "a slot is blocked for longer than its owner allows",
 			tests: []string{"./shared/ledger"},
 		},
@@ -151,17 +151,17 @@ func ledgerSlotMutants() []mutant {
 	return []mutant{
 		{
 			name:  "terms reach one shard only",
-			edits: []edit{{ledgerChange, "for shard := range terms.Shards {", "for shard := range 1 {"}},
+			edits: []edit{{ledgerChange, "for shard := range terms.StockItems() {", "for shard := range 1 {"}},
 			harm:  "after a price change most of a slot is still sold at the old price, or stays open",
 		},
 		{
 			name:  "shrink what is held",
-			edits: []edit{{ledgerSlot, "	if !found {\n		return nil, false\n	}", "	if !found && len(wanted) == 0 {\n		return nil, false\n	}"}},
+			edits: []edit{{ledgerSlotEdit, "	case !d.AcceptOversold:\n", "	case !d.AcceptOversold && total.Available == 0:\n"}},
 			harm:  "the catalogue is told that the capacity fell by more than it did",
 		},
 		{
 			name:  "a price change without a version",
-			edits: []edit{{ledgerSlot, "		next.PriceVersion++\n", "		next.PriceVersion = max(next.PriceVersion, 1)\n"}},
+			edits: []edit{{ledgerSlotEdit, "		next.PriceVersion++\n", "		next.PriceVersion = max(next.PriceVersion, 1)\n"}},
 			harm:  "consumers cannot tell an old price from a new one",
 			tests: []string{"./shared/ledger"},
 		},

@@ -184,7 +184,7 @@ func returnMutants() []mutant {
 	return []mutant{
 		{
 			name:  "return without counting",
-			edits: []edit{{ledgerPayment, "	l.Returned = slices.DeleteFunc(returned,", "	_ = slices.DeleteFunc(returned,"}},
+			edits: []edit{{ledgerHoldLine, "	l.Returned = slices.DeleteFunc(returned,", "	_ = slices.DeleteFunc(returned,"}},
 			harm:  "one ticket is given back as often as its buyer likes",
 		},
 		{

@@ -87,6 +87,8 @@ func (h Hold) fits(movements []Movement) error {
 		}
 	}
 	switch items = max(items, len(movements)); {
+	case len(movements) > StockActionsMax && h.Version > 1:
+		return errorf(CodeInvalid, "the change would move more than %d stock items; change fewer slots at once", StockActionsMax)
 	case items > StockActionsMax:
 		return errorf(CodeBusy, "the hold would take from more than %d stock items; ask for fewer slots at once", StockActionsMax)
 	case items+h.grantedSlots() > StockActionsMax:
