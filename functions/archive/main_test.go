@@ -103,7 +103,9 @@ func endedHold(t *testing.T, store *dynamo.Store, clock *systemtest.Clock) ledge
 	_, err := shop.PutSlot(t.Context(), commands.Request{Actor: "service:catalog", RequestID: "request_test"}, slotID, ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "KE0901", Capacity: 5, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 2},
-	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
+		return ledger.Response{}, nil
+	})
 	check(err)
 	owner := commands.Request{Actor: "owner:U-17", Owner: "U-17", RequestID: "request_test"}
 	var id ledger.HoldID

@@ -225,7 +225,9 @@ func makeHistory(t *testing.T, client *dynamodb.Client, table string) (*dynamo.S
 	_, err := c.PutSlot(t.Context(), request, "seat", ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "KE0901", Capacity: 5, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 2},
-	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
+		return ledger.Response{}, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +323,9 @@ func TestAPaymentWakesTheSaga(t *testing.T) {
 	_, err := c.PutSlot(t.Context(), request, "seat", ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "KE0901", Capacity: 5, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 1},
-	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
+		return ledger.Response{}, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

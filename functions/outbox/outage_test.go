@@ -63,7 +63,9 @@ func newOutage(t *testing.T) *outage {
 	_, err = o.commands.PutSlot(t.Context(), o.request(), "seat", ledger.SlotDefinition{
 		ResourceType: "flight", ResourceID: "KE0901", Capacity: 1000, Policy: ledger.DefaultPolicy(),
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 1},
-	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
+		return ledger.Response{}, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -294,7 +294,9 @@ func (h *history) rival(slot ledger.SlotID, quantity ledger.Units) {
 // open opens or closes the slot to new holds and late payments.
 func (h *history) open(slot ledger.SlotID, open bool) {
 	_, err := h.commands.PatchSlot(h.t.Context(), commands.Request{Actor: "catalog"}, slot, ledger.SlotPatch{Open: &open},
-		func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+		func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
+			return ledger.Response{}, nil
+		})
 	h.allow(err, ledger.CodeOutcomeUnknown)
 }
 

@@ -94,7 +94,9 @@ func (w *world) slot(id ledger.SlotID, capacity ledger.Units, change func(*ledge
 		change(&d)
 	}
 	_, err := w.commands.PutSlot(w.t.Context(), commands.Request{Actor: "catalog"}, id, d,
-		func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) { return ledger.Response{}, nil })
+		func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
+			return ledger.Response{}, nil
+		})
 	w.must(err)
 	w.slots = append(w.slots, id)
 }
