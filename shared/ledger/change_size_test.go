@@ -37,9 +37,9 @@ func largestHold(t testing.TB, grants int) (ledger.HoldPlan, []ledger.Slot) {
 	return plan, slots
 }
 
-// F5: the largest hold that can be made fits into one transaction in every step of its life,
+// Case F5: the largest hold that can be made fits into one transaction in every step of its life,
 // with the idempotency record of each, and one stock item more is refused when it is made.
-func TestF5_LargestHoldFitsInEveryStep(t *testing.T) {
+func TestCaseF5_LargestHoldFitsInEveryStep(t *testing.T) {
 	for _, grants := range []int{0, 10} {
 		plan, slots := largestHold(t, grants)
 		fits := func(name string, change ledger.Change, err error) ledger.Hold {

@@ -206,6 +206,10 @@ func TestEditHoldTightensAndNeverLoosens(t *testing.T) {
 		t.Errorf("without the strict slot the hold is %+v", again)
 	}
 	kinder := limited(t, "C", func(p *ledger.Policy) { p.HoldFor, p.HoldForMax, p.GraceFor = time.Hour, 2*time.Hour, time.Hour })
+	exchanged, err := ledger.EditHold(next, editOf([]ledger.Quote{quote("C", 1)}, 1, kinder), originOf("exchanged"), at)
+	if got := exchanged.Holds[0].Next; err != nil || !got.CountsExpiry || !got.Scarce || !reflect.DeepEqual(got.CountsIn, next.CountsIn) {
+		t.Errorf("what the hold was counted as is lost by an exchange: %+v, error %v", got, err)
+	}
 	longer, err := ledger.EditHold(hold, editOf([]ledger.Quote{quote("C", 1)}, 1, kinder), originOf("longer"), at)
 	if got := longer.Holds[0].Next; err != nil || got.ExpiresAt != hold.ExpiresAt || got.HoldForMax != hold.HoldForMax || got.GraceFor != hold.GraceFor {
 		t.Errorf("with a kinder slot the hold is %+v, error %v", got, err)
