@@ -69,6 +69,9 @@ func (b *books) writeSlot(c commit, slot ledger.Slot, created []ledger.Event, by
 // asks reports whether the step is what the request asked for.
 func (r *request) asks(s slotStep, before, made ledger.Slot) bool {
 	switch r.kind {
+	case askBatch:
+		row, named := r.row(made.ID)
+		return named && s.kind == stepCapacity && s.quantity == ledger.Units(row.delta)-before.Oversold
 	case askShards:
 		return s.kind == stepShards && s.quantity == 0 && made.Terms.Shards == r.shards
 	case askOversold:
@@ -124,7 +127,7 @@ func (b *books) checkOversold(c commit, before, after ledger.Slot, by *request, 
 		}
 		least = max(0, capacity-ledger.Units(by.capacity))
 		most = least + b.slots[after.ID].gone
-	case by != nil && (by.kind == askCapacity || by.kind == askOpen && by.open):
+	case by != nil && (by.kind == askCapacity || by.kind == askBatch || by.kind == askOpen && by.open):
 		least, most = 0, 0
 	}
 	if after.Oversold < least || after.Oversold > most {

@@ -122,6 +122,8 @@ func (w *world) prepare(p plan) (*request, bool) {
 		r.method, r.path = http.MethodGet, "/v1/holds/"+string(r.about)
 	case askList:
 		r.method, r.path = http.MethodGet, "/v1/holds"
+	case askBatch:
+		r.path, r.scope, r.body = "/v1/slots/batch", topology.ScopeCatalog, batchBody(p)
 	case askPolicy:
 		r.method, r.path, r.scope = http.MethodPut, "/v1/policies/"+policyPath(p.policyScope()), topology.ScopeCatalog
 		r.body = fmt.Sprintf(`{"hold_seconds":%d}`, int64(p.holdFor/time.Second))

@@ -21,6 +21,7 @@ type answer struct {
 		Slot      ledger.SlotID `json:"slot_id"`
 		Requested ledger.Units  `json:"requested"`
 	} `json:"slots"`
+	Rows   []rowResult `json:"results"`
 	Prices []struct {
 		Slot       ledger.SlotID `json:"slot_id"`
 		UnitAmount int64         `json:"unit_amount"`
@@ -74,6 +75,8 @@ func (w *world) judgeSuccess(r *request, t *try, a answer) {
 		w.judgeEdited(r, t, a)
 	case askPolicy:
 		w.judgePolicy(r, a.Version)
+	case askBatch:
+		w.judgeBatch(r, t, a)
 	case askRead:
 		w.judgeRead(r, t, a.HoldID, a.Version, r.about)
 	case askList:

@@ -24,6 +24,7 @@ const (
 	askShards   kind = "shards"
 	askOversold kind = "oversold"
 	askPolicy   kind = "policy"
+	askBatch    kind = "batch" // capacities of several slots
 	// Of a hold: other lines, more time; and parts of a sale given back by the shop.
 	askEdit   kind = "edit"
 	askExtend kind = "extend"
@@ -77,6 +78,7 @@ type plan struct {
 	capacity int64
 	holdFor  time.Duration // of a policy
 	wide     bool          // the policy is of the whole resource type
+	rows     []batchRow    // of a batch
 }
 
 func (p plan) String() string {
@@ -102,6 +104,8 @@ func (p plan) String() string {
 		text += p.holdText()
 	case askCapacity, askPrice, askOpen, askShards, askOversold, askPolicy:
 		text += p.slotText()
+	case askBatch:
+		text += p.batchText()
 	case askList:
 	}
 	if p.border != "" {

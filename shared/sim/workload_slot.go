@@ -20,7 +20,7 @@ func (w *workload) drawEdit(d *dice, p *plan) {
 	if creates := w.creates(); len(creates) > 0 && d.chance(3) {
 		p.at = pick(d, creates).at + d.between(0, rushFor)
 	}
-	switch d.IntN(12) {
+	switch d.IntN(14) {
 	case 0, 1, 2:
 		p.kind, p.delta = askCapacity, pick(d, []int64{-2, -1, 1, 2, 3})
 	case 3, 4:
@@ -29,7 +29,9 @@ func (w *workload) drawEdit(d *dice, p *plan) {
 		p.kind, p.open = askOpen, !d.chance(4)
 	case 7, 8, 9:
 		p.kind, p.shards = askShards, pick(d, []int{1, 2, 3, 4, 6})
-	case 10:
+	case 10, 11:
+		w.drawBatch(d, p)
+	case 12:
 		p.kind, p.capacity = askOversold, int64(d.IntN(4))
 	default:
 		p.kind, p.holdFor = askPolicy, d.between(8*time.Second, time.Minute).Truncate(time.Second)
