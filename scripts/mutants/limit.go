@@ -6,7 +6,7 @@ const (
 	ledgerPolicyLayer  = "shared/ledger/policy_layer.go"
 	dynamoQuota        = "shared/dynamo/quota.go"
 	commandsQuota      = "shared/commands/quota.go"
-	commandsSlotBulk   = "shared/commands/slot_bulk.go"
+	commandsSlotBatch  = "shared/commands/slot_batch.go"
 	commandsStockCache = "shared/commands/stock_cache.go"
 	commandsAllocation = "shared/commands/allocation.go"
 )
@@ -61,7 +61,7 @@ func limitMutants() []mutant {
 		},
 		{
 			name:  "a row of a batch is not repeatable",
-			edits: []edit{{commandsSlotBulk, "ledger.CommandPatchSlot, row.keyIn(b.request), row.Fingerprint", "ledger.CommandPatchSlot, ledger.IdempotencyKey(\"\"), row.Fingerprint"}},
+			edits: []edit{{commandsSlotBatch, "ledger.CommandPatchSlot, row.keyIn(b.request), row.Fingerprint", "ledger.CommandPatchSlot, ledger.IdempotencyKey(\"\"), row.Fingerprint"}},
 			harm:  "a batch that is sent again adds its capacity twice",
 			tests: []string{"./shared/commands"},
 		},

@@ -29,10 +29,10 @@ func (c *Commands) EditHold(ctx context.Context, r Request, id ledger.HoldID, wi
 			return Answer{}, err
 		}
 	}
-	edition := &edition{allocator: newAllocator(c, id), render: render, owner: r.Owner, wish: wish}
+	editing := &editing{allocator: newAllocator(c, id), render: render, owner: r.Owner, wish: wish}
 	return c.carryOut(ctx, job{
 		command: ledger.CommandEditHold, request: r,
-		decide: edition.decide, refused: edition.refused,
+		decide: editing.decide, refused: editing.refused,
 	})
 }
 
@@ -57,9 +57,9 @@ func (c *Commands) ExtendHold(ctx context.Context, r Request, id ledger.HoldID, 
 	return c.carryOut(ctx, job{command: ledger.CommandExtendHold, request: r, decide: end.decide})
 }
 
-// edition is a change of a stored hold that is being tried. What comes to the hold is found
+// editing is a change of a stored hold that is being tried. What comes to the hold is found
 // like what a new hold takes.
-type edition struct {
+type editing struct {
 	allocator
 	render RenderHold
 	owner  ledger.OwnerID
@@ -67,7 +67,7 @@ type edition struct {
 	tried  ledger.Change
 }
 
-func (e *edition) decide(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
+func (e *editing) decide(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
 	hold, err := e.commands.store.Hold(ctx, e.hold)
 	if err == nil && hold.Owner != e.owner {
 		err = ledger.HoldNotFound()
@@ -110,7 +110,7 @@ func growth(h ledger.Hold, quotes []ledger.Quote) []want {
 	return out
 }
 
-func (e *edition) edit(hold ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
+func (e *editing) edit(hold ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
 	return ledger.EditHold(hold, ledger.HoldEdit{
 		Quotes: e.wish.Quotes, Slots: e.slots, Allocations: e.allocations, ExtendFor: e.wish.ExtendFor,
 	}, origin, now)
@@ -118,7 +118,7 @@ func (e *edition) edit(hold ledger.Hold, origin ledger.Origin, now time.Time) (l
 
 // refused learns from what refused the write. Where the hold itself did, it is not as it
 // was read, so what the rest says is about an edit that nobody wants any more.
-func (e *edition) refused(ctx context.Context, r *ledger.Refused, now time.Time) error {
+func (e *editing) refused(ctx context.Context, r *ledger.Refused, now time.Time) error {
 	if len(r.LegsOf(ledger.LegHold)) > 0 {
 		return nil
 	}

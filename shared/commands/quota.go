@@ -20,7 +20,10 @@ func beyondLimits(r *ledger.Refused, tried ledger.Change, now time.Time) error {
 			continue
 		}
 		for _, w := range tried.Quotas {
-			if reached := limitsReached(w, *leg.Quota); w.Owner == leg.Quota.Owner && len(reached) > 0 {
+			if w.Owner != leg.Quota.Owner {
+				continue
+			}
+			if reached := limitsReached(w, *leg.Quota); len(reached) > 0 {
 				return ledger.LimitReached(reached)
 			}
 		}
