@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -53,7 +54,7 @@ func (c *Commands) PatchSlot(ctx context.Context, r Request, id ledger.SlotID, p
 			}
 			d, err := patch.Apply(slot.Definition(sum(stock).Capacity))
 			if err != nil {
-				return decision{}, err
+				return decision{}, cmp.Or(c.stillAt(ctx, slot), err)
 			}
 			return c.editSlot(ctx, slot, stock, d, origin, now, render)
 		},
@@ -76,11 +77,13 @@ func (c *Commands) editSlot(ctx context.Context, slot ledger.Slot, stock []ledge
 	return c.decidedSlot(ctx, change, slot, counters, false, render)
 }
 
-// editOf is what makes the slot d, or empty if it is so already.
+// editOf is what makes the slot d, or empty if it is so already. Nothing but a write finds out
+// that the stock is newer than the slot, so what writes nothing is looked at again: neither a
+// refusal nor "it is so already" may be of two moments.
 func (c *Commands) editOf(ctx context.Context, slot ledger.Slot, stock []ledger.Stock, d ledger.SlotDefinition, origin ledger.Origin, now time.Time) (ledger.Change, error) {
 	change, err := ledger.EditSlot(slot, stock, d, origin, now)
-	if err == nil && change.Empty() {
-		err = c.stillAt(ctx, slot)
+	if change.Empty() {
+		err = cmp.Or(c.stillAt(ctx, slot), err)
 	}
 	c.slots.forget(slot.ID)
 	return change, err

@@ -217,3 +217,28 @@ func TestAnEditForgetsTheCachedDefinition(t *testing.T) {
 	}
 	b.balanced()
 }
+
+// A slot and its stock are read one after the other. What the two never were together must
+// not refuse anybody: here the slot is still marked as oversold, and its stock is that of the
+// time when there are units again.
+func TestARefusedEditIsOfOneMoment(t *testing.T) {
+	b := newBench(t)
+	b.define("S", definition(3, 1))
+	b.mustHold("S", 2)
+	patch := func(c *commands.Commands, p ledger.SlotPatch) error {
+		_, err := c.PatchSlot(t.Context(), commands.Request{Actor: "catalog"}, "S", p, renderSlot)
+		return err
+	}
+	none, six, threeFewer := ledger.Units(0), ledger.Units(6), ledger.Units(-3)
+	if err := patch(b.others, ledger.SlotPatch{Capacity: &none, AcceptOversold: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.store.betweenSlotAndStock = func() {
+		if err := patch(b.others, ledger.SlotPatch{Capacity: &six}); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := patch(b.commands, ledger.SlotPatch{CapacityDelta: &threeFewer}); err != nil {
+		t.Errorf("three fewer than six, of which two are promised: %v", err)
+	}
+}
