@@ -40,29 +40,29 @@ func (c *Calls) add(d Calls) {
 	c.StockItems += d.StockItems
 }
 
-// sale is one request to hold units, and what it cost so far.
-type sale struct {
+// purchase is one request to hold units, and what it cost so far.
+type purchase struct {
 	quantity ledger.Units
 	calls    Calls
 }
 
-// saleKey is the context key of a *sale.
-type saleKey struct{}
+// purchaseKey is the context key of a *purchase.
+type purchaseKey struct{}
 
-func withSale(ctx context.Context, s *sale) context.Context {
-	return context.WithValue(ctx, saleKey{}, s)
+func withPurchase(ctx context.Context, p *purchase) context.Context {
+	return context.WithValue(ctx, purchaseKey{}, p)
 }
 
-// saleOf is the sale whose request makes a call; one that nobody looks at for calls of no
-// sale. A handler answers a request in one goroutine, so a sale needs no lock.
-func saleOf(ctx context.Context) *sale {
-	if s, ok := ctx.Value(saleKey{}).(*sale); ok {
-		return s
+// purchaseOf is the purchase whose request makes a call; one that nobody looks at for calls of no
+// purchase. A handler answers a request in one goroutine, so a purchase needs no lock.
+func purchaseOf(ctx context.Context) *purchase {
+	if p, ok := ctx.Value(purchaseKey{}).(*purchase); ok {
+		return p
 	}
-	return &sale{}
+	return &purchase{}
 }
 
-// counter is a dynamo.Client that counts the calls of each sale, and enters its
+// counter is a dynamo.Client that counts the calls of each purchase, and enters its
 // transactions in the book.
 type counter struct {
 	dynamo.Client
@@ -71,7 +71,7 @@ type counter struct {
 
 // TransactWriteItems is part of dynamo.Client.
 func (c *counter) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	s := saleOf(ctx)
+	s := purchaseOf(ctx)
 	s.calls.Transactions++
 	entry := c.book.begin(s.quantity)
 	out, err := c.Client.TransactWriteItems(ctx, in, options...)
@@ -99,13 +99,13 @@ func (c *counter) TransactWriteItems(ctx context.Context, in *dynamodb.TransactW
 
 // TransactGetItems is part of dynamo.Client.
 func (c *counter) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
-	saleOf(ctx).calls.Proofs++
+	purchaseOf(ctx).calls.Proofs++
 	return c.Client.TransactGetItems(ctx, in, options...)
 }
 
 // BatchGetItem is part of dynamo.Client.
 func (c *counter) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, options ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	s := saleOf(ctx)
+	s := purchaseOf(ctx)
 	ofStock := false
 	for _, keys := range in.RequestItems {
 		for _, key := range keys.Keys {
@@ -122,13 +122,13 @@ func (c *counter) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInp
 
 // GetItem is part of dynamo.Client.
 func (c *counter) GetItem(ctx context.Context, in *dynamodb.GetItemInput, options ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	saleOf(ctx).calls.OtherReads++
+	purchaseOf(ctx).calls.OtherReads++
 	return c.Client.GetItem(ctx, in, options...)
 }
 
 // Query is part of dynamo.Client.
 func (c *counter) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	saleOf(ctx).calls.OtherReads++
+	purchaseOf(ctx).calls.OtherReads++
 	return c.Client.Query(ctx, in, options...)
 }
 

@@ -44,10 +44,10 @@ type got struct {
 // ask asks for units until there is a final answer.
 func (w *worker) ask(ctx context.Context, quantity ledger.Units) (got, error) {
 	w.buyers++
-	name := fmt.Sprintf("%s-%d-%d", w.session.plan.Slot, w.number, w.buyers)
-	body := fmt.Sprintf(`{"lines":[{"slot_id":%q,"quantity":%d,"unit_amount":%d}]}`, w.session.plan.Slot, quantity, unitAmount)
-	s := &sale{quantity: quantity}
-	a, turnedAway, err := w.send(withSale(ctx, s), caller(name, topology.ScopeHolds), "/v1/holds", name, body)
+	name := fmt.Sprintf("%s-%d-%d", w.sale.plan.Slot, w.number, w.buyers)
+	body := fmt.Sprintf(`{"lines":[{"slot_id":%q,"quantity":%d,"unit_amount":%d}]}`, w.sale.plan.Slot, quantity, unitAmount)
+	s := &purchase{quantity: quantity}
+	a, turnedAway, err := w.send(withPurchase(ctx, s), caller(name, topology.ScopeHolds), "/v1/holds", name, body)
 	out := got{turnedAway: turnedAway, calls: s.calls}
 	switch {
 	case err != nil:
@@ -86,8 +86,8 @@ type answer struct {
 func (w *worker) send(ctx context.Context, c httpapi.Caller, path, key, body string) (a answer, turnedAway int, err error) {
 	for try := range triesMax {
 		if try > 0 {
-			pause := retryPauseMin + time.Duration(w.session.random.Below(int64(retryPauseMax-retryPauseMin)))
-			if err := w.session.clock.Sleep(ctx, pause); err != nil {
+			pause := retryPauseMin + time.Duration(w.sale.random.Below(int64(retryPauseMax-retryPauseMin)))
+			if err := w.sale.clock.Sleep(ctx, pause); err != nil {
 				return answer{}, try, err
 			}
 		}

@@ -56,7 +56,7 @@ func Run(ctx context.Context, plan Plan, ports Ports) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	s := &session{plan: plan, clock: ports.Clock, random: ports.Random, book: newBook(plan.Units)}
+	s := &sale{plan: plan, clock: ports.Clock, random: ports.Random, book: newBook(plan.Units)}
 	s.outcome.Units, s.outcome.Shards = plan.Units, plan.Shards
 	workers, err := s.hire(ports)
 	if err != nil {
@@ -97,8 +97,8 @@ func define(ctx context.Context, plan Plan, ports Ports, store *dynamo.Store) (l
 	return change.Slots[0].Next, nil
 }
 
-// session is a sale while it runs.
-type session struct {
+// sale is what is known of a sale while it runs.
+type sale struct {
 	plan   Plan
 	clock  system.Clock
 	random system.Random
@@ -110,7 +110,7 @@ type session struct {
 }
 
 // hire makes the workers, each with a handler of its own.
-func (s *session) hire(ports Ports) ([]*worker, error) {
+func (s *sale) hire(ports Ports) ([]*worker, error) {
 	contract, err := httpapi.LoadContract()
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (s *session) hire(ports Ports) ([]*worker, error) {
 		}
 		// The quantities of a worker are the same for the same seed.
 		dice := rand.New(rand.NewPCG(s.plan.Seed, uint64(i))) //nolint:gosec // repeatable on purpose
-		workers[i] = &worker{session: s, number: i, api: api, dice: dice}
+		workers[i] = &worker{sale: s, number: i, api: api, dice: dice}
 	}
 	return workers, nil
 }
@@ -140,16 +140,16 @@ func each(ctx context.Context, workers []*worker, work func(*worker, context.Con
 
 // worker is one container.
 type worker struct {
-	session *session
-	number  int
-	api     *httpapi.API
-	dice    *rand.Rand
-	buyers  int
+	sale   *sale
+	number int
+	api    *httpapi.API
+	dice   *rand.Rand
+	buyers int
 }
 
 // sell serves buyers until one of a single unit is told that nothing is left.
 func (w *worker) sell(ctx context.Context) error {
-	requestsMax := int(w.session.plan.Units) + extraRequests
+	requestsMax := int(w.sale.plan.Units) + extraRequests
 	for range requestsMax {
 		quantity := 1 + ledger.Units(w.dice.IntN(quantityMax))
 		bought, err := w.serve(ctx, quantity)
@@ -159,11 +159,11 @@ func (w *worker) sell(ctx context.Context) error {
 		if !bought && quantity == 1 {
 			return nil
 		}
-		if sold := w.session.book.soldUnits(); sold > w.session.plan.Units {
-			return fmt.Errorf("%d units are sold of %d", sold, w.session.plan.Units)
+		if sold := w.sale.book.soldUnits(); sold > w.sale.plan.Units {
+			return fmt.Errorf("%d units are sold of %d", sold, w.sale.plan.Units)
 		}
 	}
-	return fmt.Errorf("after %d requests of one worker there is still something left of %d units", requestsMax, w.session.plan.Units)
+	return fmt.Errorf("after %d requests of one worker there is still something left of %d units", requestsMax, w.sale.plan.Units)
 }
 
 // serve lets one buyer ask, and enters what came of it.
@@ -172,7 +172,7 @@ func (w *worker) serve(ctx context.Context, quantity ledger.Units) (bought bool,
 	if err != nil {
 		return false, err
 	}
-	s := w.session
+	s := w.sale
 	if !got.accepted {
 		s.book.refuse(quantity)
 	}
@@ -212,15 +212,15 @@ func (w *worker) serve(ctx context.Context, quantity ledger.Units) (bought bool,
 // apart: while the other workers sold the rest, this one may have been at rest for longer
 // than it remembers that nothing is left.
 func (w *worker) lose(ctx context.Context) error {
-	for i := range 1 + w.session.plan.LosersPerWorker {
+	for i := range 1 + w.sale.plan.LosersPerWorker {
 		got, err := w.ask(ctx, 1+ledger.Units(w.dice.IntN(quantityMax)))
 		if err != nil {
 			return err
 		}
 		if got.accepted {
-			return fmt.Errorf("a buyer got units after all %d were sold", w.session.plan.Units)
+			return fmt.Errorf("a buyer got units after all %d were sold", w.sale.plan.Units)
 		}
-		s := w.session
+		s := w.sale
 		s.mutex.Lock()
 		if i == 0 {
 			s.outcome.FirstLosers++
