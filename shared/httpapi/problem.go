@@ -210,20 +210,13 @@ func limitsOf(e *ledger.Error) []ProblemLimit {
 		if slot, ofSlot := l.Key.Slot(); ofSlot {
 			limit.Limit, limit.SlotID = ProblemLimitLimitSlot, textOrNil[string](slot)
 		}
-		if t, id, ofResource := resourceOf(l.Key); ofResource {
-			limit.Limit, limit.ResourceType, limit.ResourceID = ProblemLimitLimitResource, &t, &id
+		if resourceType, id, ofResource := l.Key.Resource(); ofResource {
+			limit.Limit = ProblemLimitLimitResource
+			limit.ResourceType, limit.ResourceID = textOrNil[string](resourceType), textOrNil[string](id)
 		}
 		out = append(out, limit)
 	}
 	return out
-}
-
-// resourceOf is the resource that a count is of, and whether it is of one. The key has the
-// form that ledger.ResourceQuota gives it; no name has a slash.
-func resourceOf(key ledger.QuotaKey) (resourceType, resourceID string, ofOne bool) {
-	rest, ofOne := strings.CutPrefix(string(key), "resource/")
-	resourceType, resourceID, _ = strings.Cut(rest, "/")
-	return resourceType, resourceID, ofOne
 }
 
 // jsonPointer writes a path as RFC 6901 does.

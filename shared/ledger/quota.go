@@ -39,6 +39,13 @@ func (k QuotaKey) Slot() (SlotID, bool) {
 	return SlotID(id), found
 }
 
+// Resource is the resource that the key is of, and whether it is of one. No name has a slash.
+func (k QuotaKey) Resource() (ResourceType, ResourceID, bool) {
+	name, found := strings.CutPrefix(string(k), "resource/")
+	t, id, _ := strings.Cut(name, "/")
+	return ResourceType(t), ResourceID(id), found
+}
+
 // Quota is what is counted of one owner. Only what a policy limits is counted.
 type Quota struct {
 	Owner  OwnerID
