@@ -107,7 +107,7 @@ func drawLimits(d *dice, s *slotPlan) {
 	}
 }
 
-// text says what a plan about a hold asks for, beside its kind.
+// holdText says what a plan about a hold asks for, beside its kind.
 func (p plan) holdText() string {
 	text := fmt.Sprintf(" of #%d", p.hold)
 	if len(p.lines) > 0 {
