@@ -268,8 +268,9 @@ func TestRunsAtOnceAreBounded(t *testing.T) {
 	}, bodies...)
 	w.config.Trigger.BatchMessagesMax, w.config.Trigger.ConcurrencyMax = 1, atOnce
 	w.run()
-	if most.Load() != atOnce || first.Load() != all {
-		t.Errorf("%d runs at once, %d in all; want %d and %d", most.Load(), first.Load(), atOnce, all)
+	// A message may come again while its run is being taken off the queue.
+	if most.Load() != atOnce || first.Load() < all {
+		t.Errorf("%d runs at once, %d in all; want %d and at least %d", most.Load(), first.Load(), atOnce, all)
 	}
 }
 
