@@ -1,163 +1,101 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"time"
+	"strings"
 
 	"holdfast/scripts/internal/localrun"
-	"holdfast/scripts/local/flights"
 	"holdfast/shared/topology"
 )
 
-const (
-	// demoSweepEvery is short, because the holds of the demo live for seconds.
-	demoSweepEvery = time.Second
-	// demoWaitMax bounds each wait of the demo for something that must come.
-	demoWaitMax = time.Minute
-	demoPoll    = 100 * time.Millisecond
-	// demoCurrency is the currency of every flight's price.
-	demoCurrency = "USD"
-)
-
-// story is the demo while it is told.
-type story struct {
-	system  *localrun.System
-	out     io.Writer
-	catalog *localrun.Caller
-	shop    *localrun.Caller // confirms what it has been paid for
-	// keys makes idempotency keys.
-	keys int
+// demo is one example of what can be sold, told on a system of its own.
+type demo struct {
+	name, about string
+	tell        func(s *story, ctx context.Context) error
 }
 
-// flights tells of a day of real flights.
-func (s *story) flights(ctx context.Context) error {
-	all, err := flights.Day()
-	if err != nil {
-		return err
+// demos are the examples, in the order in which they are told.
+func demos() []demo {
+	return []demo{
+		{"flights", "a day of real flights: the last seat, a hold that runs out, payments", (*story).flights},
+		{"hotel", "a stay of several nights, a longer stay, a night given back", (*story).hotel},
+		{"cinema", "seats side by side, two families who want the same, a limit for each customer", (*story).cinema},
+		{"basket", "a seat, a shirt, a coupon and points in one hold, all or nothing", (*story).basket},
+		{"drop", "a sale that opens, and more buyers than there are units", (*story).drop},
 	}
-	loaded, err := loadFlights(ctx, s.catalog, all)
-	if err != nil {
-		return err
-	}
-	s.say("loaded %d flights of 2013-01-01 from New York", loaded)
-	small, next, middling := pickFlights(all)
-	if err := s.lastSeat(ctx, small); err != nil {
-		return err
-	}
-	if err := s.leftToExpire(ctx, next); err != nil {
-		return err
-	}
-	return s.payments(ctx, middling, next)
 }
 
-// pickFlights returns the two flights with the fewest seats, and one of middling size.
-func pickFlights(all []flights.Flight) (smallest, next, middling flights.Flight) {
-	bySeats := slices.Clone(all)
-	slices.SortStableFunc(bySeats, func(a, b flights.Flight) int { return cmp.Compare(a.Capacity, b.Capacity) })
-	return bySeats[0], bySeats[1], bySeats[len(bySeats)/2]
-}
+// demoFlag is the flag -demo: alone it stands for the flights, and -demo=NAME for another.
+type demoFlag struct{ name string }
 
-func (s *story) say(format string, arguments ...any) {
-	fmt.Fprintf(s.out, format+"\n", arguments...)
-}
+func (f *demoFlag) String() string { return f.name }
 
-func (s *story) key() string {
-	s.keys++
-	return fmt.Sprintf("demo-%d", s.keys)
-}
+// IsBoolFlag lets the flag stand alone.
+func (f *demoFlag) IsBoolFlag() bool { return true }
 
-// waitUntil asks until the answer is yes, for a bounded time.
-func (s *story) waitUntil(ctx context.Context, what string, isTrue func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, demoWaitMax)
-	defer cancel()
-	for {
-		yes, err := isTrue()
-		if err != nil {
-			return fmt.Errorf("wait until %s: %w", what, err)
+// Set chooses a demo by its name.
+func (f *demoFlag) Set(value string) error {
+	switch value {
+	case "true":
+		f.name = demos()[0].name
+	case "false":
+		f.name = ""
+	default:
+		if !slices.ContainsFunc(demos(), func(d demo) bool { return d.name == value }) {
+			return fmt.Errorf("there is no demo %q; there is %s", value, strings.Join(demoNames(), ", "))
 		}
-		if yes {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait until %s: %w", what, ctx.Err())
-		case err := <-s.system.Failed():
-			return err
-		case <-time.After(demoPoll):
-		}
-	}
-}
-
-// eventsArrive waits until every event of the table came out of the bus and is marked, and
-// nothing is on its way that could make another one.
-func (s *story) eventsArrive(ctx context.Context) error {
-	total, unpublished := 0, 0
-	err := s.waitUntil(ctx, "all events have arrived", func() (bool, error) {
-		before := total
-		report, err := s.system.Audit(ctx)
-		if err != nil {
-			return false, err
-		}
-		total = report.Events
-		if unpublished, err = s.system.Unpublished(ctx); err != nil {
-			return false, err
-		}
-		messages, err := s.system.Waiting(ctx, topology.ResourceSagaQueue)
-		arrived, _ := s.system.Events()
-		quiet := messages == 0 && len(s.system.Payments.Queue()) == 0
-		return quiet && total == before && len(arrived) >= total && unpublished == 0, err
-	})
-	arrived, again := s.system.Events()
-	if err != nil {
-		return fmt.Errorf("%d of %d events have arrived, %d are not marked as published: %w", len(arrived), total, unpublished, err)
-	}
-	if len(arrived) != total {
-		return fmt.Errorf("%d events arrived, the table has %d", len(arrived), total)
-	}
-	byType := make(map[string]int)
-	for _, event := range arrived {
-		byType[string(event.Type)]++
-	}
-	s.say("the event bus delivered each of the %d events of the table (%s), %d of them more than once", total, counted(byType), again)
-	return nil
-}
-
-// closeBooks audits the whole table, and compares its money with the provider's own books.
-// Its line is the last one.
-func (s *story) closeBooks(ctx context.Context) error {
-	report, err := s.system.Audit(ctx)
-	if err != nil {
-		return err
-	}
-	for _, violation := range report.Violations {
-		s.say("%s", violation)
-	}
-	money := report.Money[demoCurrency]
-	captured, refunded := s.providerBooks()
-	if captured != money.Captured || refunded != money.Refunded || len(report.Money) > 1 {
-		return fmt.Errorf("the provider has captured %d and refunded %d %s, the table says %+v", captured, refunded, demoCurrency, report.Money)
-	}
-	s.say("the provider's own books say the same of the money, in cents of %s", demoCurrency)
-	oversold := ""
-	if n := len(report.Oversold); n > 0 {
-		oversold = fmt.Sprintf(" oversold=%d", n)
-	}
-	s.say("books balance: slots=%d holds=%d reservations=%d events=%d money: captured=%d refunded=%d owed=%d violations=%d%s",
-		report.Slots, report.Holds, report.Reservations, report.Events, money.Captured, money.Refunded, money.Owed, len(report.Violations), oversold)
-	if len(report.Violations) > 0 || money.Owed != 0 {
-		return fmt.Errorf("the books do not balance: %d violations, %d owed", len(report.Violations), money.Owed)
+		f.name = value
 	}
 	return nil
 }
 
-// providerBooks is what the provider has taken and given back, by its own account.
-func (s *story) providerBooks() (captured, refunded int64) {
-	for _, book := range s.system.Payments.Bank().Books() {
-		captured, refunded = captured+book.CapturedMinor, refunded+book.RefundedMinor
+func demoNames() []string {
+	var names []string
+	for _, d := range demos() {
+		names = append(names, d.name)
 	}
-	return captured, refunded
+	return names
+}
+
+// demoUsage says what the flag -demo takes.
+func demoUsage() string {
+	var lines strings.Builder
+	lines.WriteString("tell a story on data of its own, check the books, and end; -demo=NAME chooses it:")
+	for _, d := range demos() {
+		fmt.Fprintf(&lines, "\n%-8s %s", d.name, d.about)
+	}
+	return lines.String()
+}
+
+// runDemos tells the stories of these names on a system of its own, so that it never touches
+// the user's data. It returns an error if anything is not as it must be.
+func runDemos(ctx context.Context, out io.Writer, names ...string) (err error) {
+	system, err := localrun.Start(ctx, localrun.Options{SweepEvery: demoSweepEvery, Progress: out})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, system.Close()) }()
+	s := &story{system: system, out: out}
+	if s.catalog, err = system.Caller("catalogue", topology.ScopeCatalog); err != nil {
+		return err
+	}
+	if s.shop, err = system.Caller("shop", topology.ScopeConfirm); err != nil {
+		return err
+	}
+	for _, d := range demos() {
+		if !slices.Contains(names, d.name) {
+			continue
+		}
+		if err := d.tell(s, ctx); err != nil {
+			return fmt.Errorf("the demo %s: %w", d.name, err)
+		}
+	}
+	if err := s.eventsArrive(ctx); err != nil {
+		return err
+	}
+	return s.closeBooks(ctx)
 }

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 
@@ -17,20 +14,6 @@ import (
 
 // buyersOfLastSeat is how many want the last seat at once.
 const buyersOfLastSeat = 40
-
-// slotNumbers is the part of a slot's answer that the story looks at.
-type slotNumbers struct {
-	Capacity  int64 `json:"capacity"`
-	Available int64 `json:"available"`
-	Held      int64 `json:"held"`
-	Confirmed int64 `json:"confirmed"`
-}
-
-// holdAnswer is the part of a hold's answer that the story looks at.
-type holdAnswer struct {
-	HoldID string `json:"hold_id"`
-	Status string `json:"status"`
-}
 
 // buyer is one owner of holds.
 type buyer struct {
@@ -45,13 +28,10 @@ func (s *story) buyer(name string) (buyer, error) {
 
 // ask asks for seats of a flight.
 func (b buyer) ask(ctx context.Context, key string, flight flights.Flight, seats int64) (localrun.Answer, error) {
-	body, err := json.Marshal(map[string]any{
+	body := mustEncode(object{
 		"slot_ids": []string{string(flight.SlotID)}, "quantity": seats, "quoted_price": flight.Terms.Price.AmountMinor,
 	})
-	if err != nil {
-		return localrun.Answer{}, err
-	}
-	return b.caller.Do(ctx, localrun.Request{Method: http.MethodPost, Path: "/v1/holds", Key: key, Body: string(body)})
+	return b.caller.Do(ctx, localrun.Request{Method: http.MethodPost, Path: "/v1/holds", Key: key, Body: body})
 }
 
 // mustHold asks for seats that are there.
@@ -63,29 +43,6 @@ func (s *story) mustHold(ctx context.Context, b buyer, flight flights.Flight, se
 // end confirms or cancels a hold.
 func (s *story) end(ctx context.Context, caller *localrun.Caller, hold holdAnswer, verb string) (localrun.Answer, error) {
 	return caller.Do(ctx, localrun.Request{Method: http.MethodPost, Path: "/v1/holds/" + hold.HoldID + "/" + verb, Key: s.key()})
-}
-
-func readHold(answer localrun.Answer, err error, status int) (holdAnswer, error) {
-	var hold holdAnswer
-	if err != nil {
-		return hold, err
-	}
-	if answer.Status != status {
-		return hold, fmt.Errorf("answer %d %s, expected %d", answer.Status, answer.Body, status)
-	}
-	return hold, answer.Decode(&hold)
-}
-
-func (s *story) numbers(ctx context.Context, flight flights.Flight) (slotNumbers, error) {
-	var numbers slotNumbers
-	answer, err := s.catalog.Do(ctx, localrun.Request{Method: http.MethodGet, Path: slotPath(flight)})
-	if err != nil {
-		return numbers, err
-	}
-	if answer.Status != http.StatusOK {
-		return numbers, fmt.Errorf("answer %d %s", answer.Status, answer.Body)
-	}
-	return numbers, answer.Decode(&numbers)
 }
 
 // lastSeat sells all seats of a flight but one, lets a crowd race for the last one, and
@@ -134,7 +91,7 @@ func (s *story) lastSeat(ctx context.Context, flight flights.Flight) error {
 		return fmt.Errorf("confirm the last seat: %w", err)
 	}
 	s.say("%s cancels; %s holds the seat and pays; the shop confirms it", winner.name, late.name)
-	return s.expect(ctx, flight, slotNumbers{Capacity: int64(flight.Capacity), Confirmed: int64(flight.Capacity)})
+	return s.expectSlot(ctx, string(flight.SlotID), slotNumbers{Capacity: int64(flight.Capacity), Confirmed: int64(flight.Capacity)})
 }
 
 // race lets many buyers want the last seat at the same moment, and returns the one who got
@@ -178,18 +135,12 @@ func (s *story) race(ctx context.Context, flight flights.Flight) (winner buyer, 
 }
 
 // leftToExpire lets holds run out and shows that they end, with nobody's help, and that the
-// seats can be sold again.
+// seats can be sold again. The flight has no grace from here on: see paidTooLate.
 func (s *story) leftToExpire(ctx context.Context, flight flights.Flight) error {
 	const holdSeconds, holds = 2, 2
-	answer, err := s.catalog.Do(ctx, localrun.Request{
-		Method: http.MethodPatch, Path: slotPath(flight), Key: s.key(),
-		Body: fmt.Sprintf(`{"policy":{"hold_seconds":%d}}`, holdSeconds),
-	})
-	if err != nil {
-		return err
-	}
-	if answer.Status != http.StatusOK {
-		return fmt.Errorf("shorten the holds of %s: answer %d %s", flight.SlotID, answer.Status, answer.Body)
+	short := object{"policy": object{"hold_seconds": holdSeconds, "grace_seconds": 0}}
+	if err := s.call(ctx, s.catalog, http.MethodPatch, slotPath(flight), short, http.StatusOK, nil); err != nil {
+		return fmt.Errorf("shorten the holds of %s: %w", flight.SlotID, err)
 	}
 	undecided, err := s.buyer("undecided-buyer")
 	if err != nil {
@@ -214,7 +165,7 @@ func (s *story) leftToExpire(ctx context.Context, flight flights.Flight) error {
 	if err != nil {
 		return err
 	}
-	answer, err = s.end(ctx, s.shop, last, "confirm")
+	answer, err := s.end(ctx, s.shop, last, "confirm")
 	if err != nil {
 		return err
 	}
@@ -223,7 +174,7 @@ func (s *story) leftToExpire(ctx context.Context, flight flights.Flight) error {
 	}
 	s.say("the shop confirms too late: %d %s", answer.Status, answer.ProblemCode())
 	err = s.waitUntil(ctx, "the seats are given back", func() (bool, error) {
-		numbers, err := s.numbers(ctx, flight)
+		numbers, err := s.numbers(ctx, string(flight.SlotID))
 		return numbers.Available == numbers.Capacity, err
 	})
 	if err != nil {
@@ -243,26 +194,5 @@ func (s *story) leftToExpire(ctx context.Context, flight flights.Flight) error {
 		return fmt.Errorf("sell an expired seat again: %w", err)
 	}
 	s.say("one of them is sold again, to %s", late.name)
-	return s.expect(ctx, flight, slotNumbers{Capacity: int64(flight.Capacity), Available: int64(flight.Capacity) - 1, Confirmed: 1})
-}
-
-// expect compares a flight's numbers with what the story says.
-func (s *story) expect(ctx context.Context, flight flights.Flight, want slotNumbers) error {
-	got, err := s.numbers(ctx, flight)
-	if err != nil {
-		return err
-	}
-	if got != want {
-		return fmt.Errorf("%s is at %+v, the story says %+v", flight.SlotID, got, want)
-	}
-	return nil
-}
-
-// counted writes counts in the order of their names.
-func counted(counts map[string]int) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%d × %s", counts[name], name))
-	}
-	return strings.Join(parts, ", ")
+	return s.expectSlot(ctx, string(flight.SlotID), slotNumbers{Capacity: int64(flight.Capacity), Available: int64(flight.Capacity) - 1, Confirmed: 1})
 }

@@ -46,7 +46,7 @@ func main() {
 // settings are what the command line says.
 type settings struct {
 	fresh      bool
-	demo       showFlag
+	demo       demoFlag
 	port       int
 	dataFolder string
 	sweepEvery time.Duration
@@ -59,7 +59,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	var chosen settings
 	flags := flag.NewFlagSet("local", flag.ContinueOnError)
 	flags.BoolVar(&chosen.fresh, "fresh", false, "begin with an empty table")
-	flags.Var(&chosen.demo, "demo", showUsage())
+	flags.Var(&chosen.demo, "demo", demoUsage())
 	flags.IntVar(&chosen.port, "port", portDefault, "port of the HTTP API on 127.0.0.1; 0 means any free one")
 	flags.DurationVar(&chosen.sweepEvery, "sweep", 0, "how often overdue holds are ended; 0 means as deployed, every minute")
 	flags.StringVar(&chosen.dataFolder, "data", "", "data folder (default: the folder "+dataFolderName+" of the module)")
@@ -73,7 +73,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		return errors.New("-sweep cannot be negative")
 	}
 	if chosen.demo.name != "" {
-		return runDemo(ctx, out, chosen.demo.name)
+		return runDemos(ctx, out, chosen.demo.name)
 	}
 	return serve(ctx, chosen, out)
 }

@@ -65,12 +65,12 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// Each of the shows ends well, told one after the other on one system, and the books balance.
-func TestShows(t *testing.T) {
+// Each of the other demos ends well, told one after the other on one system, and the books balance.
+func TestOtherDemos(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), runsWithin)
 	defer cancel()
 	out := newScreen()
-	if err := runDemo(ctx, out, showNames()[1:]...); err != nil {
+	if err := runDemos(ctx, out, demoNames()[1:]...); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, told := range []string{
@@ -89,7 +89,7 @@ func TestShows(t *testing.T) {
 }
 
 // A name that there is not is told with those that there are.
-func TestNoSuchShow(t *testing.T) {
+func TestNoSuchDemo(t *testing.T) {
 	err := run(t.Context(), []string{"-demo=circus"}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "flights, hotel, cinema, basket, drop") {
 		t.Errorf("error %v", err)

@@ -38,7 +38,7 @@ func (s *story) drop(ctx context.Context) error {
 		return err
 	}
 	var refused problemAnswer
-	if err := s.heldLines(ctx, early, []wanted{{dropSlot, 1, dropPrice}}, http.StatusConflict, &refused); err != nil {
+	if err := s.hold(ctx, early, []wanted{{dropSlot, 1, dropPrice}}, http.StatusConflict, &refused); err != nil {
 		return err
 	}
 	if err := refused.expectCode("sale_not_open"); err != nil {

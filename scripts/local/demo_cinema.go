@@ -42,8 +42,11 @@ func (s *story) cinema(ctx context.Context) error {
 		return err
 	}
 	done, err := s.pay(ctx, winner, hold)
+	if err != nil {
+		return err
+	}
 	s.say("%s takes a little longer, extends the hold and pays: %s", winner.name, done.Message)
-	return err
+	return nil
 }
 
 func (s *story) openCinema(ctx context.Context) error {
@@ -98,11 +101,8 @@ func (s *story) familiesRace(ctx context.Context, lines []wanted) (buyer, holdAn
 		return buyer{}, hold, err
 	}
 	var refused problemAnswer
-	if other := answers[1-first]; failures[1-first] != nil || other.Status != http.StatusConflict {
-		return buyer{}, hold, fmt.Errorf("the other family: answer %d %s, %w", other.Status, other.Body, failures[1-first])
-	}
-	if err := answers[1-first].Decode(&refused); err != nil {
-		return buyer{}, hold, err
+	if err := read(answers[1-first], failures[1-first], http.StatusConflict, &refused); err != nil {
+		return buyer{}, hold, fmt.Errorf("the other family: %w", err)
 	}
 	s.say("%s get all %d seats; %s get none of them, and are told of %d others", families[first].name, len(lines), families[1-first].name, len(refused.Alternatives))
 	return families[first], hold, refused.expectCode("insufficient_stock")
@@ -115,7 +115,7 @@ func (s *story) limitReached(ctx context.Context, b buyer, taken []string) error
 		lines = append(lines, wanted{fmt.Sprintf("hall-7-evening:B%d", seat), 1, cinemaPrice})
 	}
 	var refused problemAnswer
-	if err := s.heldLines(ctx, b, lines, http.StatusTooManyRequests, &refused); err != nil {
+	if err := s.hold(ctx, b, lines, http.StatusTooManyRequests, &refused); err != nil {
 		return err
 	}
 	s.say("%s want %d more seats: refused, because a customer may have %d", b.name, len(lines), cinemaPerCustomer)

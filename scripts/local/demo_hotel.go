@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	hotelNights   = 7
-	hotelRooms    = 2
-	hotelPrice    = 12000
-	hotelWeekend  = 15000
-	stayNights    = 3
-	guestsWanting = hotelRooms
+	hotelNights  = 7
+	hotelRooms   = 2
+	hotelPrice   = 12000
+	hotelWeekend = 15000
+	stayNights   = 3
+	groupRooms   = hotelRooms
 )
 
 // hotel tells of a stay: each night is a slot, and a stay is all of its nights or none.
@@ -38,7 +38,7 @@ func (s *story) hotel(ctx context.Context) error {
 	}
 	var hold holdAnswer
 	lines := found.lines(stay)
-	if err := s.heldLines(ctx, nora, lines, http.StatusCreated, &hold); err != nil {
+	if err := s.hold(ctx, nora, lines, http.StatusCreated, &hold); err != nil {
 		return err
 	}
 	longer := append(lines, wanted{hotelNight(first, stayNights), 1, hotelNightPrice(first, stayNights)})
@@ -93,18 +93,18 @@ func (s *story) groupIsRefused(ctx context.Context, lines []wanted) error {
 	}
 	more := make([]wanted, len(lines))
 	for i, line := range lines {
-		line.Quantity = guestsWanting
+		line.Quantity = groupRooms
 		more[i] = line
 	}
-	more = append(more, wanted{"seaside-double-2027-07-06", guestsWanting, hotelPrice})
+	more = append(more, wanted{"seaside-double-2027-07-06", groupRooms, hotelPrice})
 	var refused problemAnswer
-	if err := s.heldLines(ctx, group, more, http.StatusConflict, &refused); err != nil {
+	if err := s.hold(ctx, group, more, http.StatusConflict, &refused); err != nil {
 		return err
 	}
 	if err := refused.expectCode("insufficient_stock"); err != nil {
 		return err
 	}
-	s.say("a group wants %d rooms: refused, because %s are short; the night that was free stays free", guestsWanting, strings.Join(refused.shortSlots(), ", "))
+	s.say("a group wants %d rooms: refused, because %s are short; the night that was free stays free", groupRooms, strings.Join(refused.shortSlots(), ", "))
 	return s.expectSlot(ctx, "seaside-double-2027-07-06", slotNumbers{Capacity: hotelRooms, Available: hotelRooms})
 }
 

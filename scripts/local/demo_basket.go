@@ -2,21 +2,20 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"net/http"
 	"strings"
 )
 
 const (
-	seatSlot    = "concert-2027-05-20:B12"
-	shirtSlot   = "shirt:L:black"
-	coupon      = "coupon:spring"
-	pointsOfMia = "points:mia"
+	seatSlot   = "concert-2027-05-20:B12"
+	shirtSlot  = "shirt:L:black"
+	couponSlot = "coupon:spring"
+	pointsSlot = "points:mia"
 
 	shirtPrice  = 2500
 	seatPrice   = 8000
-	pointsMia   = 3000
+	miasPoints  = 3000
 	pointsSpent = 500
 )
 
@@ -30,13 +29,13 @@ func (s *story) basket(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lines := []wanted{{seatSlot, 1, seatPrice}, {shirtSlot, 1, shirtPrice}, {coupon, 1, 0}, {pointsOfMia, pointsSpent, 0}}
+	lines := []wanted{{seatSlot, 1, seatPrice}, {shirtSlot, 1, shirtPrice}, {couponSlot, 1, 0}, {pointsSlot, pointsSpent, 0}}
 	var hold struct {
 		holdAnswer
 		HoldSeconds  int64 `json:"hold_seconds"`
 		GraceSeconds int64 `json:"grace_seconds"`
 	}
-	if err := s.heldLines(ctx, mia, lines, http.StatusCreated, &hold); err != nil {
+	if err := s.hold(ctx, mia, lines, http.StatusCreated, &hold); err != nil {
 		return err
 	}
 	s.say("mia holds a seat, a shirt, a coupon and %d points in one hold: it lives %d s with %d s of grace, the shortest of the four",
@@ -49,11 +48,11 @@ func (s *story) basket(ctx context.Context) error {
 		return err
 	}
 	s.say("mia pays: %s", done.Message)
-	if err := s.expectSlot(ctx, pointsOfMia, slotNumbers{Capacity: pointsMia, Available: pointsMia - pointsSpent, Confirmed: pointsSpent}); err != nil {
+	if err := s.expectSlot(ctx, pointsSlot, slotNumbers{Capacity: miasPoints, Available: miasPoints - pointsSpent, Confirmed: pointsSpent}); err != nil {
 		return err
 	}
 	var refused problemAnswer
-	if err := s.heldLines(ctx, mia, []wanted{{coupon, 1, 0}}, http.StatusTooManyRequests, &refused); err != nil {
+	if err := s.hold(ctx, mia, []wanted{{couponSlot, 1, 0}}, http.StatusTooManyRequests, &refused); err != nil {
 		return err
 	}
 	s.say("mia wants the coupon once more: refused, one for each customer")
@@ -70,8 +69,8 @@ func (s *story) openShop(ctx context.Context) error {
 		{seatSlot, object{"resource_type": "concert", "resource_id": "concert-2027-05-20", "capacity": 1, "unit_amount": seatPrice, "policy": object{"hold_seconds": 300, "grace_seconds": 60}}},
 		{shirtSlot, object{"resource_type": "product", "resource_id": "shirt", "capacity": 1, "unit_amount": shirtPrice, "attributes": object{"size": "L", "color": "black"}}},
 		{"shirt:M:black", object{"resource_type": "product", "resource_id": "shirt", "capacity": 20, "unit_amount": shirtPrice, "attributes": object{"size": "M", "color": "black"}}},
-		{coupon, object{"resource_type": "coupon", "resource_id": "spring", "capacity": 100, "unit_amount": 0, "policy": object{"quantity_max_per_owner": 1, "grace_seconds": 30}}},
-		{pointsOfMia, object{"resource_type": "points", "resource_id": "mia", "capacity": pointsMia, "unit_amount": 0}},
+		{couponSlot, object{"resource_type": "coupon", "resource_id": "spring", "capacity": 100, "unit_amount": 0, "policy": object{"quantity_max_per_owner": 1, "grace_seconds": 30}}},
+		{pointsSlot, object{"resource_type": "points", "resource_id": "mia", "capacity": miasPoints, "unit_amount": 0}},
 	}
 	for _, slot := range slots {
 		slot.body["open"], slot.body["currency"] = true, demoCurrency
@@ -90,7 +89,7 @@ func (s *story) basketIsRefused(ctx context.Context) error {
 		return err
 	}
 	var refused problemAnswer
-	if err := s.heldLines(ctx, leo, []wanted{{shirtSlot, 1, shirtPrice}, {coupon, 1, 0}}, http.StatusConflict, &refused); err != nil {
+	if err := s.hold(ctx, leo, []wanted{{shirtSlot, 1, shirtPrice}, {couponSlot, 1, 0}}, http.StatusConflict, &refused); err != nil {
 		return err
 	}
 	if err := refused.expectCode("insufficient_stock"); err != nil {
@@ -101,17 +100,8 @@ func (s *story) basketIsRefused(ctx context.Context) error {
 		instead = append(instead, other.Slot)
 	}
 	if len(instead) == 0 {
-		return fmt.Errorf("no other size was proposed")
+		return errors.New("no other size was proposed")
 	}
 	s.say("leo wants the same shirt with a coupon: refused as a whole; %s is proposed, and his coupon is not touched", strings.Join(instead, ", "))
-	return s.expectSlot(ctx, coupon, slotNumbers{Capacity: 100, Available: 99, Held: 1})
-}
-
-// mustEncode writes values of our own, which can always be written.
-func mustEncode(value any) string {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
+	return s.expectSlot(ctx, couponSlot, slotNumbers{Capacity: 100, Available: 99, Held: 1})
 }
