@@ -32,7 +32,8 @@ type importChoice struct {
 
 func importFlags(set *flag.FlagSet, o *operator) {
 	c := &o.importChoice
-	set.StringVar(&c.format, "format", "", "csv, or jsonl with a row of POST /v1/slots/batch in each line (default: the end of the file's name)")
+	set.StringVar(&c.format, "format", "", "csv, whose first line names the columns: slot_id, and members of the body of PUT (or PATCH) /v1/slots and of its policy; "+
+		"or jsonl, with a row of POST /v1/slots/batch in each line (default: the end of the file's name)")
 	set.StringVar(&c.rowType, "type", string(rowPut), "what a row of csv does: put defines its slot whole, patch changes what it names")
 	set.StringVar(&c.attributes, "attributes", "", "names of the parts of the column attributes, as in origin;destination (default: each part is name=value)")
 	set.Float64Var(&c.rowsPerSecond, "rows-per-second", 0, "how many rows a second at most (default: as fast as the store takes them)")

@@ -9,12 +9,13 @@
 //	go run ./scripts/ops archive verify KIND BATCH    read a batch and compare it with its manifest
 //	go run ./scripts/ops restore KIND BATCH [ID …]    put what was archived back into the table
 //	go run ./scripts/ops import [flags] FILE          define or change the slots of a file, however many
+//	go run ./scripts/ops unblock OWNER …              end the cool-down of owners whose holds expired too often
 //
 // It works on a local run, or on a stage with -environment FILE: a JSON object with the
 // environment of the function that does the same work, as
 // `aws lambda get-function-configuration --function-name NAME --query Environment.Variables`
 // prints it. That is reconcile for status and redrive, expiry for retry, archive for archive
-// and restore, and api for import. It uses the AWS credentials of whoever runs it.
+// and restore, and api for import and unblock. It uses the AWS credentials of whoever runs it.
 package main
 
 import (
@@ -53,6 +54,7 @@ func commandList() []command {
 		{name: "archive", arguments: "list KIND | find KIND ID | verify KIND BATCH", help: "look into the archive; KIND is hold or reservation", as: topology.FunctionArchive, run: lookIntoArchive},
 		{name: "restore", arguments: "KIND BATCH [ID …]", help: "put what was archived back into the table, for a month", as: topology.FunctionArchive, run: restore},
 		{name: "import", arguments: "FILE", help: "define or change the slots of a file, and go on where it was stopped", as: topology.FunctionAPI, run: importSlots, flags: importFlags},
+		{name: "unblock", arguments: "OWNER …", help: "end the cool-down of owners whose holds expired too often", as: topology.FunctionAPI, run: unblock},
 	}
 }
 

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -172,5 +174,40 @@ func TestArchiveAndRestore(t *testing.T) {
 		if err != nil || hold.Status != ledger.StatusCanceled || string(hold.ArchivedIn) != batch {
 			t.Errorf("restored as %+v, %v", hold, err)
 		}
+	}
+}
+
+// An owner who let too many holds expire is in a cool-down until an operator ends it. Who is
+// in none is told as such, and gets no record by it.
+func TestUnblock(t *testing.T) {
+	w := newWorld(t, time.Hour)
+	policy := ledger.DefaultPolicy()
+	policy.ExpiriesMax, policy.CooldownFor = 1, 24*time.Hour
+	w.define(policy)
+	h := w.hold()
+	w.clock.Advance(h.ReleaseAt.Sub(w.clock.Now()))
+	_, err := w.shop.ExpireHold(t.Context(), h.ID, "request_test")
+	w.check(err)
+	if _, err := w.tryHold(); ledger.CodeOf(err) != ledger.CodeCoolingDown {
+		t.Fatalf("after an expired hold: %v, want %s", err, ledger.CodeCoolingDown)
+	}
+
+	var out []unblocked
+	w.opsJSON(&out, "unblock", "U-17", "nobody")
+	if want := []unblocked{{"U-17", 1, w.clock.Now()}, {Owner: "nobody"}}; !slices.Equal(out, want) {
+		t.Errorf("it tells %+v, want %+v", out, want)
+	}
+	w.hold()
+	if text := w.ops("unblock", "U-17"); !strings.Contains(text, "U-17") || !strings.Contains(text, "-") {
+		t.Errorf("once more it prints\n%s", text)
+	}
+	if items, err := w.client.Query(t.Context(), &dynamodb.QueryInput{
+		TableName: &w.table, KeyConditionExpression: aws.String("pk = :owner"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":owner": &types.AttributeValueMemberS{Value: "OWNER#nobody"}},
+	}); err != nil || len(items.Items) != 0 {
+		t.Errorf("the record of nobody: %v, %v", items, err)
+	}
+	if err := run(t.Context(), []string{"unblock", "-environment", w.environment}, io.Discard); err == nil || !strings.Contains(err.Error(), "OWNER") {
+		t.Errorf("without an owner: %v", err)
 	}
 }

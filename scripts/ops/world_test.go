@@ -74,14 +74,20 @@ func newWorld(t *testing.T, ago time.Duration) *world {
 	})
 	w.store = dynamo.NewStore(w.client, w.table, w.clock, system.RealRandom{})
 	w.shop = commands.New(w.store, w.clock, system.RealRandom{})
-	_, err = w.shop.PutSlot(t.Context(), commands.Request{Actor: "service:catalog", RequestID: "request_test"}, slotID, ledger.SlotDefinition{
-		ResourceType: "flight", ResourceID: "KE0901", Capacity: 5, Policy: ledger.DefaultPolicy(),
+	w.define(ledger.DefaultPolicy())
+	return w
+}
+
+// define makes or changes the slot, to be promised by the policy.
+func (w *world) define(policy ledger.Policy) {
+	w.t.Helper()
+	_, err := w.shop.PutSlot(w.t.Context(), commands.Request{Actor: "service:catalog", RequestID: "request_test"}, slotID, ledger.SlotDefinition{
+		ResourceType: "flight", ResourceID: "KE0901", Capacity: 5, Policy: policy,
 		Terms: ledger.Terms{Open: true, Price: ledger.Money{AmountMinor: 1000, Currency: "KRW"}, Shards: 1},
 	}, func(ledger.Slot, ledger.Policy, ledger.Counters, bool) (ledger.Response, error) {
 		return ledger.Response{}, nil
 	})
 	w.check(err)
-	return w
 }
 
 func mustWriteEnvironment(t *testing.T, environment map[string]string) string {
@@ -118,14 +124,20 @@ func (w *world) owner() commands.Request {
 // hold holds one unit.
 func (w *world) hold() ledger.Hold {
 	w.t.Helper()
+	made, err := w.tryHold()
+	w.check(err)
+	return made
+}
+
+// tryHold asks for one unit.
+func (w *world) tryHold() (ledger.Hold, error) {
 	var made ledger.Hold
 	_, err := w.shop.CreateHold(w.t.Context(), w.owner(), commands.HoldWish{Quotes: []ledger.Quote{{Slot: slotID, Quantity: 1, UnitAmount: 1000}}},
 		func(h ledger.Hold, _ time.Time) (ledger.Response, error) {
 			made = h
 			return ledger.Response{Status: 201}, nil
 		})
-	w.check(err)
-	return made
+	return made, err
 }
 
 // ops runs one command on the stage, and returns what it prints.
