@@ -1422,20 +1422,20 @@ type SaleTime = string
 
 // ScopePolicy What is said for all slots of a resource type, or of one resource.
 //
-// Example: {"created_at":"2026-11-01T00:00:00.000Z","inherits":["grace_seconds","hold_max_seconds"],"policy":{"hold_seconds":600,"sale_from":"2026-12-01T01:00:00.000Z","sale_time_zone":"Asia/Seoul"},"resource_id":"KE0901","resource_type":"flight","updated_at":"2026-11-01T00:00:00.000Z","version":1}
+// Example: {"created_at":"2026-11-01T00:00:00.000Z","policy":{"hold_seconds":600,"sale_from":"2026-12-01T01:00:00.000Z","sale_time_zone":"Asia/Seoul"},"policy_inherits":["grace_seconds","hold_max_seconds","quantity_max_per_hold","on_decline","late_payment","late_payment_by_provider","unknown_max_seconds","delivery","cancel_until_seconds","restock","grant_to_slot_id","quantity_max_per_owner","quantity_max_per_owner_of_resource","holds_max_per_owner","expiries_max","cooldown_seconds","holds_max_per_signal","sale_until","sale_ends_seconds_before_start","scarce"],"resource_id":"KE0901","resource_type":"flight","updated_at":"2026-11-01T00:00:00.000Z","version":1}
 type ScopePolicy struct {
 	// CreatedAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
 	//
 	// Example: 2026-12-01T09:30:00.000Z
 	CreatedAt Timestamp `json:"created_at"`
 
-	// Inherits The parts that are left to the place above.
-	Inherits []PolicyPart `json:"inherits"`
-
 	// Policy How slots are promised. What is left out is inherited: a slot's from its resource, a
 	// resource's from its resource type, a type's is the default given here. In a PATCH what is
 	// left out stays as it is. A limit of 0 is no limit.
 	Policy PolicyChoice `json:"policy"`
+
+	// PolicyInherits The parts that are left to the place above.
+	PolicyInherits []PolicyPart `json:"policy_inherits"`
 
 	// ResourceID Missing for a policy of the whole resource type.
 	ResourceID *string `json:"resource_id,omitempty"`

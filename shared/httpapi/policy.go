@@ -151,7 +151,7 @@ func saleText(t *time.Time) *SaleTime {
 func scopePolicyOf(p ledger.ScopePolicy) ScopePolicy {
 	return ScopePolicy{
 		ResourceType: string(p.Scope.ResourceType), ResourceID: textOrNil[string](p.Scope.ResourceID),
-		Policy: policyChoiceOf(p.Layer), Inherits: partNames(p.Layer.Inherits),
+		Policy: policyChoiceOf(p.Layer), PolicyInherits: partNames(p.Layer.Inherits),
 		Version: int64(p.Version), CreatedAt: Time(p.CreatedAt), UpdatedAt: Time(p.UpdatedAt),
 	}
 }

@@ -43,11 +43,11 @@ func TestPolicyAnswer(t *testing.T) {
 	f.clock.Advance(time.Second)
 	again := f.putPolicy("flight", `{"hold_seconds":60,"sale_until":"","quantity_max_per_owner":0}`)
 	again.want(http.StatusOK)
-	want := `{"created_at":"2026-11-30T12:00:00.000Z","inherits":["grace_seconds","hold_max_seconds","quantity_max_per_hold",` +
+	want := `{"created_at":"2026-11-30T12:00:00.000Z","policy":{"hold_seconds":60,"quantity_max_per_owner":0,"sale_until":""},` +
+		`"policy_inherits":["grace_seconds","hold_max_seconds","quantity_max_per_hold",` +
 		`"on_decline","late_payment","late_payment_by_provider","unknown_max_seconds","delivery","cancel_until_seconds","restock",` +
 		`"grant_to_slot_id","quantity_max_per_owner_of_resource","holds_max_per_owner","expiries_max","cooldown_seconds",` +
 		`"holds_max_per_signal","sale_from","sale_ends_seconds_before_start","sale_time_zone","scarce"],` +
-		`"policy":{"hold_seconds":60,"quantity_max_per_owner":0,"sale_until":""},` +
 		`"resource_type":"flight","updated_at":"2026-11-30T12:00:00.000Z","version":1}`
 	for _, a := range []answer{created, again, f.get("/v1/policies/flight", "", operator())} {
 		if a.body != want {
@@ -63,7 +63,7 @@ func TestPolicyAnswer(t *testing.T) {
 	if got := fmt.Sprintf("%v %v %v", changed.json()["policy"], changed.json()["version"], changed.text("updated_at")); got != "map[scarce:true] 2 2026-11-30T12:00:02.000Z" {
 		t.Errorf("what was said before is left: %s", changed.body)
 	}
-	if whole.text("resource_id") != "KE0901" || len(whole.json()["inherits"].([]any)) != 0 {
+	if whole.text("resource_id") != "KE0901" || len(whole.json()["policy_inherits"].([]any)) != 0 {
 		t.Errorf("answer %s", whole.body)
 	}
 	for _, scope := range []string{"ship", "flight/KE0902", "KE0901/flight"} {
