@@ -52,6 +52,10 @@ func command(ctx context.Context, out io.Writer, arguments []string) error {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	holds := flags.Int("holds", 2000, "holds in one round")
 	rounds := flags.Int("rounds", 7, "rounds of each kind; the median is printed")
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "Usage of bench; others are `bench expiry`, `bench hot` and `bench scale`, each with -h:")
+		flags.PrintDefaults()
+	}
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
