@@ -49,10 +49,9 @@ type creation struct {
 	owner   ledger.OwnerID
 	quotes  []ledger.Quote
 	signals []ledger.Signal
-	// cooledDown says that the owner's expired holds are longer ago than the cool-down.
-	cooledDown bool
-	tried      ledger.Change
-	origin     ledger.Origin
+	cooling coolDown
+	tried   ledger.Change
+	origin  ledger.Origin
 }
 
 func (h *creation) decide(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
@@ -63,13 +62,13 @@ func (h *creation) decide(ctx context.Context, origin ledger.Origin, now time.Ti
 	if err := h.prepare(ctx, wants, now); err != nil {
 		return decision{}, err
 	}
-	change, err := h.plan(h.cooledDown, origin, now)
+	change, err := h.plan(h.cooling.over, origin, now)
 	if err != nil {
 		return decision{}, err
 	}
 	looked, err := h.look(ctx, now)
 	if err == nil && looked {
-		change, err = h.plan(h.cooledDown, origin, now)
+		change, err = h.plan(h.cooling.over, origin, now)
 	}
 	if err != nil {
 		return decision{}, err
@@ -97,7 +96,8 @@ func (h *creation) refused(ctx context.Context, r *ledger.Refused, now time.Time
 	if err := beyondLimits(r, h.tried, now); err != nil {
 		return err
 	}
-	if err := h.cooling(r, h.origin, now); err != nil {
+	cooled := func() (ledger.Change, error) { return h.plan(true, h.origin, now) }
+	if err := h.cooling.learn(r, h.tried, cooled); err != nil {
 		return err
 	}
 	return h.reallocate(ctx, r, short, now)

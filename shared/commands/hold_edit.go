@@ -21,7 +21,8 @@ type EditWish struct {
 // unknown one (promise P11).
 //
 // Errors: CodeHoldNotFound, CodeHoldNotActive, CodePaymentInProgress, CodeHoldAtMaximum,
-// CodeHoldArchived, and those of CreateHold but CodeCoolingDown.
+// CodeHoldArchived, and those of CreateHold. CodeCoolingDown is only said of a hold that had
+// no slot with a cool-down before.
 func (c *Commands) EditHold(ctx context.Context, r Request, id ledger.HoldID, wish EditWish, render RenderHold) (Answer, error) {
 	if wish.Quotes != nil {
 		var err error
@@ -64,7 +65,11 @@ type editing struct {
 	render RenderHold
 	owner  ledger.OwnerID
 	wish   EditWish
-	tried  ledger.Change
+	// held is the hold as it was read for the last try.
+	held    ledger.Hold
+	cooling coolDown
+	tried   ledger.Change
+	origin  ledger.Origin
 }
 
 func (e *editing) decide(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
@@ -78,18 +83,18 @@ func (e *editing) decide(ctx context.Context, origin ledger.Origin, now time.Tim
 	if err := e.prepare(ctx, growth(hold, e.wish.Quotes), now); err != nil {
 		return decision{}, err
 	}
-	change, err := e.edit(hold, origin, now)
+	change, err := e.edit(hold, e.cooling.over, origin, now)
 	if err != nil {
 		return decision{}, err
 	}
 	looked, err := e.look(ctx, now)
 	if err == nil && looked {
-		change, err = e.edit(hold, origin, now)
+		change, err = e.edit(hold, e.cooling.over, origin, now)
 	}
 	if err != nil {
 		return decision{}, err
 	}
-	e.tried = change
+	e.held, e.tried, e.origin = hold, change, origin
 	if !change.Empty() {
 		hold = change.Holds[0].Next
 	}
@@ -110,9 +115,10 @@ func growth(h ledger.Hold, quotes []ledger.Quote) []want {
 	return out
 }
 
-func (e *editing) edit(hold ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
+func (e *editing) edit(hold ledger.Hold, cooledDown bool, origin ledger.Origin, now time.Time) (ledger.Change, error) {
 	return ledger.EditHold(hold, ledger.HoldEdit{
 		Quotes: e.wish.Quotes, Slots: e.slots, Allocations: e.allocations, ExtendFor: e.wish.ExtendFor,
+		CooledDown: cooledDown,
 	}, origin, now)
 }
 
@@ -127,6 +133,10 @@ func (e *editing) refused(ctx context.Context, r *ledger.Refused, now time.Time)
 		return err
 	}
 	if err := beyondLimits(r, e.tried, now); err != nil {
+		return err
+	}
+	cooled := func() (ledger.Change, error) { return e.edit(e.held, true, e.origin, now) }
+	if err := e.cooling.learn(r, e.tried, cooled); err != nil {
 		return err
 	}
 	return e.reallocate(ctx, r, short, now)

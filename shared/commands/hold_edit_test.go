@@ -302,3 +302,42 @@ func TestCaseF5_TheLargestBasketWithLimits(t *testing.T) {
 	b.wantCounters("S00", 100, 0, 0)
 	b.balanced()
 }
+
+// Who cools down exchanges no hold of other slots for one that the cool-down keeps from: it
+// would be a new hold in all but name. A hold that has such a slot already can be edited.
+func TestACoolDownKeepsFromExchanges(t *testing.T) {
+	b := newBench(t)
+	long := func(p *ledger.Policy) { p.HoldFor, p.HoldForMax = 3*time.Hour, 3*time.Hour }
+	b.define("S", limited(coolsDown))
+	b.define("strict", limited(func(p *ledger.Policy) { coolsDown(p); long(p) }))
+	b.define("free", limited(long))
+	kept, free := b.mustHold("strict", 1), b.mustHold("free", 1)
+	b.letExpire()
+	b.letExpire()
+	if _, err := b.edit(request("more"), kept.ID, quote("strict", 2)); err != nil {
+		t.Errorf("a hold that has such a slot already: %v", err)
+	}
+	exchange := func(key string) error {
+		_, err := b.edit(request(key), free.ID, slices.Concat(quote("free", 1), quote("strict", 5)))
+		return err
+	}
+	b.store.calls()
+	if e := b.refusal(exchange("E"), ledger.CodeCoolingDown); e.RetryAfter != time.Hour {
+		t.Errorf("retry after %s, want 1h", e.RetryAfter)
+	}
+	if calls := b.store.calls(); calls[0] != 1 {
+		t.Errorf("%d commits for a refusal", calls[0])
+	}
+	b.wantCounters("strict", 98, 2, 0)
+	if _, err := b.edit(request("F"), free.ID, quote("free", 2)); err != nil {
+		t.Errorf("an edit of other slots: %v", err)
+	}
+	b.clock.Advance(time.Hour)
+	if _, err := b.edit(request("G"), free.ID, slices.Concat(quote("free", 2), quote("strict", 5))); err != nil {
+		t.Fatalf("after the cool-down: %v", err)
+	}
+	if quota, err := b.store.Quota(t.Context(), "U"); err != nil || quota.Expired != 0 {
+		t.Errorf("%d expired holds are counted after the cool-down, %v", quota.Expired, err)
+	}
+	b.balanced()
+}

@@ -19,6 +19,9 @@ type HoldEdit struct {
 	// ExtendFor is how long the hold shall live from now on; zero leaves its time. It lives
 	// at most as long as its slots' policies said at its creation.
 	ExtendFor time.Duration
+	// CooledDown says that the owner's last expired hold is longer ago than the cool-down.
+	// The write makes sure of it.
+	CooledDown bool
 }
 
 // Growth is what of quotes h does not have: of each slot the quote as it shall be, for the
@@ -68,6 +71,10 @@ func EditHold(h Hold, edit HoldEdit, origin Origin, now time.Time) (Change, erro
 		Holds:  []HoldWrite{{Next: next, Replaces: h.Version, When: BeforeExpiry, NoOpenAttempt: true, Of: noReservation()}},
 		Quotas: quotaWrites(h, next, relined.offer.limits.most),
 		Events: []Event{holdEvent(EventHoldChanged, next, origin, relined.movements, now)},
+	}
+	if !h.CountsExpiry {
+		// It is the owner's first time with such a slot in this hold, like a new hold of it.
+		relined.offer.limits.coolDown(&change, h.Owner, edit.CooledDown)
 	}
 	if err := withinLimits(change.Quotas); err != nil {
 		return Change{}, err

@@ -56,7 +56,8 @@ type Policy struct {
 	HoldsPerOwnerMax Units
 	// ExpiriesMax is how many holds with such slots an owner may let expire, one after the
 	// other without buying in between, before CooldownFor begins with the last of them. A
-	// cool-down keeps from new holds; a hold that the owner still has can be edited.
+	// cool-down keeps from new holds, and from exchanging a hold of other slots for one with
+	// such a slot. A hold with such a slot that the owner still has can be edited.
 	ExpiriesMax Units
 	CooldownFor time.Duration
 	// HoldsPerSignalMax bounds how many holds are made in one SignalWindow from one device,

@@ -187,7 +187,7 @@ func (b *books) madeWith(device string, at time.Time, limited bool) ledger.Units
 // checkExpiries: the count of expired holds rises by one with one that expires unpaid, and
 // falls to nothing with a sale, or when the cool-down is over.
 func (s *step) checkExpiries(before, after ledger.Quota) {
-	expired, sold, made := false, false, time.Duration(-1)
+	expired, sold := false, false
 	last := before.LastExpiredAt
 	for _, e := range s.created {
 		if e.Hold == nil || e.Hold.Owner != after.Owner || !e.Hold.CountsExpiry {
@@ -200,13 +200,12 @@ func (s *step) checkExpiries(before, after ledger.Quota) {
 			}
 		case ledger.EventHoldConfirmed, ledger.EventHoldReacquired:
 			sold = true
-		case ledger.EventHoldCreated:
-			made = e.OccurredAt.Sub(before.LastExpiredAt)
 		default:
 		}
 	}
-	_, most, cooldown, _ := s.limitsOf(s.createdSlots(after.Owner))
-	coolingDown := made >= 0 && most > 0 && before.Expired >= most
+	slots, made := s.comeToCount(after.Owner)
+	_, most, cooldown, _ := s.limitsOf(slots)
+	coolingDown := most > 0 && before.Expired >= most
 	want := before.Expired
 	switch {
 	case expired:
@@ -214,25 +213,50 @@ func (s *step) checkExpiries(before, after ledger.Quota) {
 	case sold, coolingDown:
 		want = 0
 	}
-	if coolingDown && made < cooldown {
-		s.violated("limits", "made a hold of %s %s after the last of %d expired, and the cool-down is %s", after.Owner, made, before.Expired, cooldown)
+	if since := made.Sub(before.LastExpiredAt); coolingDown && since < cooldown {
+		s.violated("limits", "made a hold of %s %s after the last of %d expired, and the cool-down is %s", after.Owner, since, before.Expired, cooldown)
 	}
 	if after.Expired != want || !after.LastExpiredAt.Equal(last) {
 		s.violated("limits", "left %s with %d expired holds after %d, the last at %s", after.Owner, after.Expired, before.Expired, after.LastExpiredAt)
 	}
 }
 
-// createdSlots are the slots of the holds that this commit makes for the owner.
-func (s *step) createdSlots(owner ledger.OwnerID) []ledger.SlotID {
+// comeToCount are the slots that this commit gives to a hold of the owner that was not
+// counted by its expiry before: a new one, or one of other slots that is edited. A cool-down
+// keeps from both. With them comes the time that the commit says of itself.
+func (s *step) comeToCount(owner ledger.OwnerID) ([]ledger.SlotID, time.Time) {
 	var out []ledger.SlotID
+	var at time.Time
 	for _, e := range s.created {
-		if e.Type == ledger.EventHoldCreated && e.Hold.Owner == owner {
-			for _, line := range e.Hold.Lines {
+		if e.Hold == nil || e.Hold.Owner != owner || e.Type != ledger.EventHoldCreated && e.Type != ledger.EventHoldChanged {
+			continue
+		}
+		before := s.heldBefore(*e.Hold)
+		if before.CountsExpiry {
+			continue
+		}
+		at = e.OccurredAt
+		for _, line := range e.Hold.Lines {
+			if line.Quantity > lineOf(before, line.Slot).Quantity {
 				out = append(out, line.Slot)
 			}
 		}
 	}
-	return out
+	return out, at
+}
+
+// heldBefore is the version of the hold before this one; the zero hold for its first.
+func (s *step) heldBefore(h ledger.Hold) ledger.Hold {
+	book := s.holds[h.ID]
+	if book == nil {
+		return ledger.Hold{}
+	}
+	for _, old := range book.history {
+		if old.Version == h.Version-1 {
+			return old
+		}
+	}
+	return ledger.Hold{}
 }
 
 // everCounted reports whether the owner was counted so at any moment between two times.
