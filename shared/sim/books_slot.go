@@ -142,6 +142,12 @@ func touchedSlots(r ledger.Records) []ledger.SlotID {
 			ids = append(ids, s.Slot)
 		}
 	}
+	for _, slot := range r.Slots {
+		// A closed slot without a free unit becomes oversold without a write of its stock.
+		if !slices.Contains(ids, slot.ID) {
+			ids = append(ids, slot.ID)
+		}
+	}
 	return ids
 }
 

@@ -43,7 +43,9 @@ func (w *world) judgeHoldRefusal(r *request, t *try, a answer) bool {
 	case ledger.CodeLimitReached:
 		return w.limited(r, t)
 	case ledger.CodeCoolingDown:
-		return r.kind == askCreate && w.coolingDown(r, t)
+		book := w.books.holds[r.about]
+		exchanged := r.kind == askEdit && book != nil && book.ever(t.begin, t.end, func(h ledger.Hold) bool { return !h.CountsExpiry })
+		return (r.kind == askCreate || exchanged) && w.coolingDown(r, t)
 	case ledger.CodeSlotOversold:
 		return r.kind == askOpen && w.books.ever(r.slot, t.begin, t.end, func(m moment) bool { return m.missing > m.available })
 	default:
@@ -89,8 +91,9 @@ func (w *world) limited(r *request, t *try) bool {
 		return true
 	}
 	more := map[ledger.QuotaKey]ledger.Units{"holds": 1}
-	if r.kind == askEdit {
-		more["holds"] = 0
+	if hold := w.books.holds[r.about]; r.kind == askEdit && hold != nil &&
+		!hold.ever(t.begin, t.end, func(h ledger.Hold) bool { return !slices.Contains(h.CountsIn, "holds") }) {
+		more["holds"] = 0 // it is counted already
 	}
 	seen := map[ledger.SlotID]bool{}
 	for _, id := range slots {
