@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -41,7 +42,7 @@ func (s *story) hotel(ctx context.Context) error {
 	if err := s.hold(ctx, nora, lines, http.StatusCreated, &hold); err != nil {
 		return err
 	}
-	longer := append(lines, wanted{hotelNight(first, stayNights), 1, hotelNightPrice(first, stayNights)})
+	longer := slices.Concat(lines, []wanted{{hotelNight(first, stayNights), 1, hotelNightPrice(first, stayNights)}})
 	if err := s.call(ctx, nora.caller, http.MethodPatch, "/v1/holds/"+hold.HoldID, object{"lines": longer}, http.StatusOK, &hold); err != nil {
 		return err
 	}
