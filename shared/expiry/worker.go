@@ -93,8 +93,9 @@ const (
 // failed, those that can't be read, and those for which no time was left. The queue moves
 // what comes too often to its dead letters; the sweep ends their holds in any case. The
 // error means that the whole batch must come again, because the clock is wrong
-// (ErrClockUnreliable) or because a message has no id, so that it could not be named. A
-// batch may be repeated, in parts and at the same time.
+// (ErrClockUnreliable), because the reads failed that would tell of it, or because a message
+// has no id, so that it could not be named. A batch may be repeated, in parts and at the same
+// time.
 func (w *Worker) Work(ctx context.Context, batch events.SQSEvent, request ledger.RequestID) (events.SQSEventResponse, BatchReport, error) {
 	response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
 	var report BatchReport
@@ -104,7 +105,10 @@ func (w *Worker) Work(ctx context.Context, batch events.SQSEvent, request ledger
 		}
 	}
 	late := lateAfter(ctx, w.ports.Clock)
-	w.learnOfClock(ctx, batch)
+	if err := w.learnOfClock(ctx, batch); err != nil {
+		report.Failed = len(batch.Records)
+		return events.SQSEventResponse{}, report, err
+	}
 	if w.ports.Skew.Unreliable() {
 		report.Failed = len(batch.Records)
 		return events.SQSEventResponse{}, report, ErrClockUnreliable
@@ -160,20 +164,28 @@ func (r *BatchReport) add(s step, delay time.Duration) {
 
 // learnOfClock makes some reads, whose answers say how far the clock is off, when nothing
 // is known of it: a process that has just begun, or was frozen, must not end by a clock
-// that nobody has looked at.
-func (w *Worker) learnOfClock(ctx context.Context, batch events.SQSEvent) {
+// that nobody has looked at. A message is no proof that a hold is over: its owner may have
+// made it longer since. Where the reads fail, and nothing is known for that reason, the
+// error says so.
+func (w *Worker) learnOfClock(ctx context.Context, batch events.SQSEvent) error {
 	ctx, cancel := context.WithTimeout(ctx, StepFor)
 	defer cancel()
 	reads := 0
+	var failed error
 	for _, m := range batch.Records {
 		read := w.readFor(m.Body)
 		for read != nil && reads < skew.Observations && !w.ports.Skew.Known() {
 			if err := read(ctx); err != nil {
+				failed = err
 				w.ports.Logger.WarnContext(ctx, "a read that tells of the clock has failed", slog.Any("error", err))
 			}
 			reads++
 		}
 	}
+	if failed != nil && !w.ports.Skew.Known() {
+		return fmt.Errorf("due messages: nothing is known of this machine's clock: %w", failed)
+	}
+	return nil
 }
 
 // readFor is a cheap read near what the message is about, or nil for one that can't be read.

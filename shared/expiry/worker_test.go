@@ -294,6 +294,32 @@ func TestABatchLearnsOfTheClockFirst(t *testing.T) {
 	}
 }
 
+// While no read is answered nothing is known of the clock, and the batch comes again: the
+// message may be older than an extension, and a clock that is far ahead would end by it a
+// hold that its owner has just made longer.
+func TestABatchWithoutAnAnswerEndsNothing(t *testing.T) {
+	f := newWorld(t, 1).function()
+	id := f.hold(1)
+	f.clock.Advance(holdFor)
+	f.gauge = gauge{needs: 100, skew: time.Minute}
+	lost := errors.New("request timed out")
+	reads := &answers{Parking: f.world.store, gauge: &f.gauge, err: lost}
+	f.parking = reads
+	if _, err := f.batchIn(context.Background(), f.dueMessage(id)); !errors.Is(err, lost) || reads.reads != 3 {
+		t.Errorf("%v after %d reads", err, reads.reads)
+	}
+	if got := f.read(id).Status; got != ledger.StatusHeld {
+		t.Errorf("the hold is %s", got)
+	}
+	reads.err, f.gauge = nil, gauge{}
+	if _, err := f.batchIn(context.Background(), f.dueMessage(id)); err != nil {
+		t.Error(err)
+	}
+	if got := f.read(id).Status; got != ledger.StatusExpired {
+		t.Errorf("after an answer the hold is %s", got)
+	}
+}
+
 // A call for help alone is enough to learn of the clock: its sweep ends holds by it.
 func TestACallForHelpLearnsOfTheClockFirst(t *testing.T) {
 	f := newWorld(t, 1).function()
