@@ -17,10 +17,15 @@
 // with a [Caller] in its context; [API.ServeHTTP] is a plain http.Handler, which is what
 // tests drive. A request then meets, in this order: the route (route.go), the token's
 // scopes (principal.go), the brake on its owner (owner_rate.go), the body's size and its
-// JSON (body.go), the document (validation.go), and the handler of its noun (slot.go, hold.go, payment.go,
-// reservation.go, availability.go). The
-// handler turns the body into a command of package commands and the outcome into an
-// answer. Every answer that is not a success passes through the one table in problem.go.
+// JSON (body.go), the document (validation.go), and the handler of its noun (slot.go,
+// policy.go, hold.go, payment.go, reservation.go, availability.go, and the files that begin
+// with one of these). The handler turns the body into a command of package commands and the
+// outcome into an answer. Every answer that is not a success passes through the one table in
+// problem.go.
+//
+// A batch of slots (slot_batch.go) is the one request that may be refused in part. Each row is
+// read like the body of its own PUT or PATCH and has its own result, with the problem that
+// the request of the row alone would have been answered with.
 //
 // What is kept to be answered again is the bytes of the first answer, so handlers hand
 // package commands a function that renders them.

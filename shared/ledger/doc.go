@@ -41,9 +41,11 @@
 // holds at once can't pass a limit together, and what falls is by what was charged, whatever
 // the policy says by then.
 //
-// A slot gets more or fewer shards by an edit. Shards that it no longer has retire instead of
-// vanishing: holds give back to the stock item that they took from, which must still be
-// there. New holds pick others, and what comes back to a retired one is sold last.
+// A slot gets more or fewer shards by an edit like any other, and by no operator's command of
+// its own: it is one transaction with the slot's version, so it is as safe under load as a
+// price, and the catalogue knows when a rush comes. Shards that it no longer has retire
+// instead of vanishing: holds give back to the stock item that they took from, which must
+// still be there. New holds pick others, and what comes back to a retired one is sold last.
 //
 // A HELD hold can be edited: its lines, as a whole, and its time, within what it was promised
 // at first. What it keeps, it keeps at its price; what it takes is quoted anew. A trusted
