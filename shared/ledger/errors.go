@@ -24,7 +24,7 @@ const (
 	CodeHoldNotDue           Code = "hold_not_due"                 // an expiry came before the hold's release time
 	CodeInsufficientStock    Code = "insufficient_stock"           // less is available than asked for
 	CodePriceChanged         Code = "price_changed"                // the quoted price is not the price
-	CodeQuantityOverLimit    Code = "quantity_over_limit"          // more than the slot's policy allows in one hold
+	CodeQuantityOverLimit    Code = "quantity_over_limit"          // more than the slot's policy, or one transaction, allows in one hold
 	CodeLimitReached         Code = "limit_reached"                // more than one owner may have
 	CodeCoolingDown          Code = "cooling_down"                 // too many of the owner's holds expired one after the other
 	CodeSaleNotOpen          Code = "sale_not_open"                // the sale begins later

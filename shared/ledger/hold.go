@@ -131,8 +131,7 @@ type HoldPlan struct {
 // grace and its longest life.
 //
 // Errors: CodeSlotNotFound, CodeQuantityOverLimit, CodeSaleNotOpen, CodeSaleOver,
-// CodeLimitReached for more than a limit allows whatever the owner has, CodeInvalid,
-// CodeBusy.
+// CodeLimitReached for more than a limit allows whatever the owner has, CodeInvalid.
 func NewHold(plan HoldPlan, origin Origin, now time.Time) (Change, error) {
 	hold := Hold{ID: plan.ID, Owner: plan.Owner, Status: StatusHeld, CreatedAt: now, Version: 1}
 	offer, err := offerOf(plan.Quotes, plan.Slots, now)

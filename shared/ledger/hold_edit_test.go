@@ -320,7 +320,7 @@ func TestEditHoldStaysWithinATransaction(t *testing.T) {
 		actions int // without the idempotency record
 	}{
 		{"as many as fit", 40, 40, false, "", 42},
-		{"one too many in the end", 40, 41, false, ledger.CodeBusy, 0},
+		{"one too many in the end", 40, 41, false, ledger.CodeQuantityOverLimit, 0},
 		{"given back and taken", 0, 40, false, "", 82},
 		{"one too many that move", 0, 41, false, ledger.CodeInvalid, 0},
 		{"as many as fit with a grant", 40, 39, true, "", 41},

@@ -149,7 +149,7 @@ func TestNewHoldBoundsItsStockActions(t *testing.T) {
 		t.Errorf("%d stock actions, error %v", len(change.Stock), err)
 	}
 	plan.Allocations["B"] = append(plan.Allocations["B"], ledger.Allocation{Shard: 60, Quantity: 1})
-	if change, err = ledger.NewHold(plan, originOf("h"), noon); ledger.CodeOf(err) != ledger.CodeBusy || !change.Empty() {
+	if change, err = ledger.NewHold(plan, originOf("h"), noon); ledger.CodeOf(err) != ledger.CodeQuantityOverLimit || !change.Empty() {
 		t.Errorf("one more: %d stock actions, error %v", len(change.Stock), err)
 	}
 }

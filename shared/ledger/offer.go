@@ -90,7 +90,9 @@ func (h Hold) fits(movements []Movement) error {
 	case len(movements) > StockActionsMax && h.Version > 1:
 		return errorf(CodeInvalid, "the change would move more than %d stock items; change fewer slots at once", StockActionsMax)
 	case items > StockActionsMax:
-		return errorf(CodeBusy, "the hold would take from more than %d stock items; ask for fewer slots at once", StockActionsMax)
+		// What is left of the slots lies in small parts. That is nobody's fault, but asking
+		// again for the same does not help as long as nothing comes back.
+		return errorf(CodeQuantityOverLimit, "the units that are left lie on more than the %d stock items that one hold can take from; make a hold for each slot, or ask for fewer units", StockActionsMax)
 	case items+h.grantedSlots() > StockActionsMax:
 		return errorf(CodeInvalid, "a slot that credits another counts as two, and a hold may have at most %d; ask for fewer slots at once", StockActionsMax)
 	}
