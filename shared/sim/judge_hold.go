@@ -79,7 +79,7 @@ func (w *world) judgeHoldRefusal(r *request, t *try, a answer) bool {
 // limit. What the same request had taken under its key is no reason.
 func (w *world) limited(r *request, t *try) bool {
 	var slots []ledger.SlotID
-	had := func(id ledger.SlotID) ledger.Units { return 0 }
+	had := func(ledger.SlotID) ledger.Units { return 0 }
 	if hold := w.books.holds[r.about]; r.kind == askEdit && hold != nil {
 		had = func(id ledger.SlotID) ledger.Units { return lineOf(hold.now, id).Quantity }
 	}
