@@ -31,14 +31,15 @@ const (
 // CodeReturnOverSale, CodePaymentInProgress, CodeAlreadyUsed, CodeInvalid, CodeKeyReused,
 // and those of the store.
 func (c *Commands) CancelReservation(ctx context.Context, r Request, id ledger.ReservationID, lines []ledger.ReturnLine, by CancelBy, render RenderReservation) (Answer, error) {
-	step := reservationStep{commands: c, id: id, render: render, may: anybody,
-		transition: func(reservation ledger.Reservation, h ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
-			wish := ledger.Cancellation{Lines: lines, Reason: ledger.ReasonOperatorCanceled}
+	step := &reservationStep{commands: c, id: id, render: render, may: anybody, takeBack: make(map[ledger.SlotID][]ledger.Allocation)}
+	step.transition =
+		func(reservation ledger.Reservation, h ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
+			wish := ledger.Cancellation{Lines: lines, TakeBack: step.takeBack, Reason: ledger.ReasonOperatorCanceled}
 			if by == CancelByOwner {
 				wish.Reason = ledger.ReasonOwnerCanceled
 			}
 			return ledger.CancelReservation(reservation, h, wish, origin, now)
-		}}
+		}
 	if by == CancelByOwner {
 		step.may = onlyOwner(r.Owner)
 	}
@@ -51,7 +52,7 @@ func (c *Commands) CancelReservation(ctx context.Context, r Request, id ledger.R
 // Errors: CodeReservationNotFound, CodeReservationNotActive, CodeKeyReused, and those of the
 // store.
 func (c *Commands) DeliverReservation(ctx context.Context, r Request, id ledger.ReservationID, delivered bool, render RenderReservation) (Answer, error) {
-	step := reservationStep{commands: c, id: id, render: render, may: anybody,
+	step := &reservationStep{commands: c, id: id, render: render, may: anybody,
 		transition: func(reservation ledger.Reservation, h ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
 			return ledger.Deliver(reservation, h, delivered, origin, now)
 		}}
@@ -66,9 +67,13 @@ type reservationStep struct {
 	// may says whose reservations are meant.
 	may        func(ledger.Reservation) bool
 	transition func(ledger.Reservation, ledger.Hold, ledger.Origin, time.Time) (ledger.Change, error)
+	// takeBack are the stock items that granted units are taken back from, where they are not
+	// where they were put.
+	takeBack map[ledger.SlotID][]ledger.Allocation
+	tried    ledger.Change
 }
 
-func (s reservationStep) decide(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
+func (s *reservationStep) decide(ctx context.Context, origin ledger.Origin, now time.Time) (decision, error) {
 	reservation, hold, err := s.commands.reservationWithHold(ctx, s.id, s.may)
 	if err != nil {
 		return decision{}, err
@@ -80,6 +85,7 @@ func (s reservationStep) decide(ctx context.Context, origin ledger.Origin, now t
 	if err != nil {
 		return decision{}, err
 	}
+	s.tried = change
 	if len(change.Reservations) > 0 {
 		reservation = change.Reservations[0].Next
 	}
@@ -102,23 +108,52 @@ func takenBackBetween(r ledger.Reservation, h ledger.Hold) bool {
 	}
 }
 
-// refused tells that units which a delivery granted are gone. Every other refusal is a
-// lost race.
-func (s reservationStep) refused(ctx context.Context, r *ledger.Refused, _ time.Time) error {
-	short := r.LegsOf(ledger.LegStock)
-	if len(short) == 0 || r.Contended {
+// refused looks for granted units that are not where they were put, and tells where they
+// are gone. Every other refusal is a lost race.
+func (s *reservationStep) refused(ctx context.Context, r *ledger.Refused, _ time.Time) error {
+	if r.Contended {
 		return nil
 	}
-	reservation, err := s.commands.store.Reservation(ctx, s.id)
-	if err != nil {
-		return err
-	}
-	for _, leg := range short {
-		if slices.ContainsFunc(reservation.Grants, func(g ledger.Grant) bool { return g.Slot == leg.Slot }) {
-			return &ledger.Error{Code: ledger.CodeAlreadyUsed, Slots: []ledger.SlotID{leg.Slot},
-				Message: "what was delivered is not there any more, so the sale can't be taken back"}
+	for _, leg := range r.LegsOf(ledger.LegStock) {
+		if units := s.takesBack(leg.Slot); units > 0 {
+			if err := s.findGranted(ctx, leg, units); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
+}
+
+// takesBack is how many granted units the tried change takes out of a slot.
+func (s *reservationStep) takesBack(slot ledger.SlotID) ledger.Units {
+	var units ledger.Units
+	for _, e := range s.tried.Events {
+		for _, m := range e.Movements {
+			if e.Reservation != nil && m.Slot == slot && m.From == ledger.BucketAvailable {
+				units += m.Quantity
+			}
+		}
+	}
+	return units
+}
+
+// findGranted looks for granted units in all of the slot's stock, at one moment. It returns
+// CodeAlreadyUsed where they are not there. Stock that is not of the slot as it was read says
+// nothing, and is read again by the next try.
+func (s *reservationStep) findGranted(ctx context.Context, leg ledger.RefusedLeg, units ledger.Units) error {
+	slots, err := s.commands.store.Slots(ctx, []ledger.SlotID{leg.Slot})
+	if err != nil || len(slots) == 0 {
+		return err
+	}
+	stock, err := s.commands.store.StockAtOneMoment(ctx, slots[0])
+	if err != nil || slices.ContainsFunc(stock, func(item ledger.Stock) bool { return item.Terms != slots[0].Terms }) {
+		return err
+	}
+	allocation, found := ledger.Allocate(stock, units, leg.Shard)
+	if !found {
+		return ledger.AlreadyUsed(leg.Slot)
+	}
+	s.takeBack[leg.Slot] = allocation
 	return nil
 }
 

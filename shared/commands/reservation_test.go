@@ -359,6 +359,28 @@ func TestReturnOverSale(t *testing.T) {
 	b.paidBooks()
 }
 
+// What a delivery granted may lie elsewhere by the time that it is taken back: a reshard has
+// moved it. It is used only where all of the slot has too little.
+func TestGrantedUnitsAreTakenBackFromWhereTheyAre(t *testing.T) {
+	b := newTill(t)
+	sold := definition(5, 1)
+	sold.Policy.GrantTo = "balance:{owner}"
+	b.define("S", sold)
+	b.define("balance:U", definition(0, 1))
+	hold := b.mustHold("S", 2)
+	_, secret := b.mustStart(request("start"), hold.ID)
+	b.mustPay(secret)
+	id := b.reservationOf(hold.ID).ID
+	b.drive(id, "")
+	three := 3
+	b.patch("balance:U", ledger.SlotPatch{Shards: &three})
+	b.wantCounters("balance:U", 2, 0, 0)
+	if _, err := b.cancel(request("cancel"), id, commands.CancelByOperator); err != nil {
+		t.Fatalf("two units on two shards: %v", err)
+	}
+	b.wantCounters("balance:U", 0, 0, 0)
+}
+
 // What a delivery granted and is used can't be taken back, and the refusal names it.
 func TestAlreadyUsed(t *testing.T) {
 	b := newTill(t)

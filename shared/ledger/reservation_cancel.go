@@ -9,6 +9,10 @@ import (
 type Cancellation struct {
 	// Lines are what is given back; none stands for all.
 	Lines []ReturnLine
+	// TakeBack says from which stock items the units are taken back that were granted to a
+	// slot. A slot without an entry gives them back where they were put. They are like any
+	// others of the slot by then: a reshard, or a sale, may have left them elsewhere.
+	TakeBack map[SlotID][]Allocation
 	// Reason is why. ReasonOperatorCanceled and ReasonDeliveryFailed are not bound to the
 	// policy's time.
 	Reason Reason
@@ -92,8 +96,11 @@ func cancelSold(r Reservation, h Hold, wish Cancellation, origin Origin, now tim
 	if paid && current.State == AttemptCaptured && amount > 0 {
 		next.Owe(current.Number, amount, refundReason(wish), now)
 	}
-	movements, grants := takeBack(r.Grants, h, left)
+	movements, grants := takeBack(r.Grants, h, left, wish.TakeBack)
 	next.Grants = grants
+	if len(movements)+len(returned.Stock) > StockActionsMax {
+		return Change{}, AlreadyUsed(movements[0].Slot)
+	}
 	return Together(returned, ReservationStep(r, next, event, movements, origin, now)), nil
 }
 
@@ -132,29 +139,44 @@ func (h Hold) line(slot SlotID) Line {
 }
 
 // takeBack says which granted units go when the hold becomes left: as many of each grant
-// as were just returned of the line that it is of. The write refuses it where they are
-// not there any more.
-func takeBack(grants []Grant, h, left Hold) ([]Movement, []Grant) {
+// as were just returned of the line that it is of, from where the wish says. The write
+// refuses it where they are not there any more.
+func takeBack(grants []Grant, h, left Hold, from map[SlotID][]Allocation) ([]Movement, []Grant) {
 	back := make(map[SlotID]Units)
 	for i, line := range left.Lines {
 		if line.GrantTo != "" {
 			back[line.GrantTo] += line.ReturnedQuantity() - h.Lines[i].ReturnedQuantity()
 		}
 	}
-	var movements []Movement
+	places := make(map[SlotID][]Allocation)
+	var slots []SlotID
 	var kept []Grant
 	for _, g := range grants {
-		units := min(g.Quantity, back[g.Slot])
-		if units > 0 {
+		if units := min(g.Quantity, back[g.Slot]); units > 0 {
+			if places[g.Slot] == nil {
+				slots = append(slots, g.Slot)
+			}
 			back[g.Slot] -= units
-			movements = append(movements, Movement{g.Slot, g.Shard, BucketAvailable, BucketOutside, units})
+			places[g.Slot] = addAllocations(places[g.Slot], []Allocation{{g.Shard, units}})
 			g.Quantity -= units
 		}
 		if g.Quantity > 0 {
 			kept = append(kept, g)
 		}
 	}
+	var movements []Movement
+	for _, slot := range slots {
+		if chosen := from[slot]; sum(chosen) == sum(places[slot]) {
+			places[slot] = chosen
+		}
+		movements = append(movements, Line{Slot: slot, Shards: places[slot]}.movements(BucketAvailable, BucketOutside)...)
+	}
 	return movements, kept
+}
+
+// AlreadyUsed is the answer where granted units are not there any more to be taken back.
+func AlreadyUsed(slot SlotID) *Error {
+	return &Error{Code: CodeAlreadyUsed, Slots: []SlotID{slot}, Message: "what was delivered is not there any more, so the sale can't be taken back"}
 }
 
 // Deliver records what an external system made of the delivery of r, whose sold hold is h.

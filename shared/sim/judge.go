@@ -143,7 +143,8 @@ func (w *world) doneBefore(r *request, at time.Time) bool {
 func (w *world) judgeTransition(r *request, hold ledger.Hold) {
 	switch r.kind {
 	case askConfirm:
-		if hold.Status != ledger.StatusConfirmed || hold.PaymentReference != r.reference {
+		sold := hold.Status == ledger.StatusConfirmed || hold.Status == ledger.StatusReturned
+		if !sold || hold.PaymentReference != r.reference {
 			w.violated("P5", "%s was answered 200, and the hold is %s by %q", r.name, hold.Status, hold.PaymentReference)
 		}
 	case askCancel:

@@ -151,7 +151,7 @@ func (w *world) judgePaidRefusal(r *request, t *try, a answer) bool {
 	case ledger.CodeInvalid:
 		return r.kind == askCancelPaid && len(r.lines) > 0 && ever(func(v ledger.Reservation) bool {
 			return v.Status == ledger.ReservationPaymentPending || v.Status == ledger.ReservationAuthorized || v.Status == ledger.ReservationReview
-		})
+		}) || w.judgeReturnRefusal(r, t, a, book)
 	default:
 		return w.judgeReturnRefusal(r, t, a, book)
 	}
@@ -167,6 +167,8 @@ func (w *world) judgeReturnRefusal(r *request, t *try, a answer, book *reservati
 		return false
 	}
 	switch a.Code {
+	case ledger.CodeInvalid: // an edit has exchanged what the request wants to give back
+		return slices.ContainsFunc(r.lines, func(back wish) bool { return lineOf(sold.now, back.slot).Quantity == 0 })
 	case ledger.CodeReturnOverSale:
 		return sold.ever(t.begin, t.end, func(h ledger.Hold) bool {
 			return slices.ContainsFunc(h.Lines, func(line ledger.Line) bool {
