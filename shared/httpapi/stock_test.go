@@ -235,7 +235,7 @@ func TestCaseF5_LargeBasketsOfShardedSlots(t *testing.T) {
 		}
 		return `{"lines":[` + strings.Join(all, ",") + `]}`
 	}
-	f.create(owner("U"), basket(ledger.StockActionsMax-lines+1), f.key()).wantProblem(http.StatusServiceUnavailable, "busy")
+	f.create(owner("U"), basket(ledger.StockActionsMax-lines+1), f.key()).wantProblem(http.StatusConflict, "quantity_over_limit")
 	f.counters("slot-0", 6, 0, 0, 6)
 	for _, split := range []int{0, ledger.StockActionsMax - lines} {
 		end := func(name string) {
