@@ -61,8 +61,17 @@ func (s *step) checkLife(made ledger.Hold) {
 	}
 }
 
-// livesOf are how long a hold of the slot may live by what was said lately.
+// livesOf are how long a hold of the slot may live by what was said lately: not longer than
+// its longest life.
 func (s *step) livesOf(slot ledger.Slot) []time.Duration {
+	lives := s.livesSaidOf(slot)
+	for i, life := range lives {
+		lives[i] = min(life, slot.Policy.HoldForMax)
+	}
+	return lives
+}
+
+func (s *step) livesSaidOf(slot ledger.Slot) []time.Duration {
 	if slot.Inherits&ledger.PartHold == 0 {
 		return []time.Duration{slot.Policy.HoldFor}
 	}

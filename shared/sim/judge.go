@@ -325,7 +325,7 @@ func (w *world) allDearer(r *request, t *try, a answer) bool {
 	for _, named := range a.Prices {
 		if hold := w.books.holds[r.about]; r.kind == askEdit && hold != nil && hold.ever(t.begin, t.end, func(h ledger.Hold) bool {
 			kept := lineOf(h, named.Slot)
-			return kept.UnitPrice.AmountMinor == named.UnitAmount && r.quoted[named.Slot] != named.UnitAmount
+			return r.quantity(named.Slot) <= kept.Quantity && kept.UnitPrice.AmountMinor == named.UnitAmount && r.quoted[named.Slot] != named.UnitAmount
 		}) {
 			continue // what is kept was quoted at another price
 		}

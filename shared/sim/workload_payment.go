@@ -36,6 +36,9 @@ const (
 func drawTerms(d *dice, s *slotPlan) {
 	s.policy = ledger.DefaultPolicy()
 	s.policy.HoldFor = s.holdFor
+	if d.chance(3) {
+		s.policy.HoldForMax = s.holdFor + d.between(0, 30*time.Second).Truncate(time.Second)
+	}
 	if d.chance(6) {
 		s.amount = 0
 	}
