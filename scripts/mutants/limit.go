@@ -31,7 +31,7 @@ func limitMutants() []mutant {
 		},
 		{
 			name:  "exchange beyond a limit",
-			edits: []edit{{ledgerQuota, "		if key == QuotaHolds && d.Units <= 0 {", "		if d.Units <= 0 {"}},
+			edits: []edit{{ledgerQuota, "		if d.Units != 0 || d.Max > 0 {", "		if d.Units <= 0 {\n			d.Max = 0\n		}\n		if d.Units != 0 {"}},
 			harm:  "a customer exchanges what is not limited for more than one of what is",
 		},
 		{
@@ -48,6 +48,7 @@ func limitMutants() []mutant {
 			name:  "a sale forgets nothing",
 			edits: []edit{{ledgerHold, "if sold.Status == StatusConfirmed && sold.CountsExpiry {", "if sold.Status == StatusReturned && sold.CountsExpiry {"}},
 			harm:  "a good customer is told to cool down for holds of last year",
+			tests: []string{"./shared/ledger", "./shared/commands"},
 		},
 		{
 			name:  "a device makes any number of holds",

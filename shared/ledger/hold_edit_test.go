@@ -159,8 +159,8 @@ func TestEditHoldCountsTheDifference(t *testing.T) {
 		more   ledger.Slot
 		want   []ledger.QuotaDelta
 	}{
-		{"two for two", []ledger.Quote{quote("B", 2)}, b, []ledger.QuotaDelta{{Key: resource, Units: 0, Max: 3}}},
-		{"three for two", []ledger.Quote{quote("B", 3)}, b, []ledger.QuotaDelta{{Key: resource, Units: 1, Max: 3}}},
+		{"two for two", []ledger.Quote{quote("B", 2)}, b, []ledger.QuotaDelta{{Key: ledger.QuotaHolds, Units: 0, Max: 1}, {Key: resource, Units: 0, Max: 3}}},
+		{"three for two", []ledger.Quote{quote("B", 3)}, b, []ledger.QuotaDelta{{Key: ledger.QuotaHolds, Units: 0, Max: 1}, {Key: resource, Units: 1, Max: 3}}},
 		{"one for two, under a lower limit", []ledger.Quote{quote("B", 1)}, lower, []ledger.QuotaDelta{{Key: resource, Units: -1, Max: 1}}},
 		{"what is not limited for what is", []ledger.Quote{quote("B", 2)}, free, []ledger.QuotaDelta{{Key: resource, Units: -2}}},
 		{"fewer", []ledger.Quote{quote("A", 1)}, a, []ledger.QuotaDelta{{Key: resource, Units: -1}}},

@@ -38,9 +38,17 @@ func (m *model) change(id string, lines []modelLine, extend int64) (code string,
 	if code, short := m.refused(h, &next, grown); code != "" {
 		return code, short
 	}
+	forget := func() {}
+	if !h.countsExpiry { // the first time that this hold has such a slot
+		var cooling bool
+		if cooling, forget = m.coolDown(h.owner, grown); cooling {
+			return "cooling_down", nil
+		}
+	}
 	if code, short := m.unsold(grown, more); code != "" {
 		return code, short
 	}
+	forget()
 	next.version++
 	*h = next
 	return "", nil

@@ -204,22 +204,28 @@ func (m *model) create(id, owner, key, body string, lines []modelLine) (code, ho
 	if code, short = m.refused(&modelHold{}, h, w); code != "" {
 		return code, "", short
 	}
-	if most := m.strictest(w, saysExpiries); most > 0 && m.owners[owner].expired >= most {
-		if m.now < m.owners[owner].lastExpired+m.longestCooldown(w) {
-			return "cooling_down", "", nil
-		}
-		defer func() {
-			if code == "" {
-				m.owners[owner].expired = 0
-			}
-		}()
+	cooling, forget := m.coolDown(owner, w)
+	if cooling {
+		return "cooling_down", "", nil
 	}
 	if code, short = m.unsold(w, w.units); code != "" {
 		return code, "", short
 	}
+	forget()
 	m.holds = append(m.holds, h)
 	m.remember(key, body, id)
 	return "", id, nil
+}
+
+// coolDown says whether too many holds of the owner have expired, the last of them not long
+// enough ago, for slots that look at that. What it returns beside is to be done if the owner
+// gets the slots: who has cooled down begins anew.
+func (m *model) coolDown(owner string, w modelWish) (cooling bool, forget func()) {
+	most := m.strictest(w, saysExpiries)
+	if most == 0 || m.owners[owner].expired < most {
+		return false, func() {}
+	}
+	return m.now < m.owners[owner].lastExpired+m.longestCooldown(w), func() { m.owners[owner].expired = 0 }
 }
 
 // offered is the code for the first slot that can't be asked for at all.
@@ -286,7 +292,7 @@ func (m *model) longestCooldown(w modelWish) int64 {
 }
 
 // refused says whether a limit of the slots in w, of which it takes more, refuses the step of
-// a hold from before to after. An edit that makes it no more holds meets no limit of holds.
+// a hold from before to after.
 func (m *model) refused(before, after *modelHold, w modelWish) (code string, short []string) {
 	limits := map[string]int64{"holds": m.strictest(w, saysHolds)}
 	for slot := range w.units {
@@ -298,7 +304,7 @@ func (m *model) refused(before, after *modelHold, w modelWish) (code string, sho
 	}
 	for key, limit := range limits {
 		more := after.count(key) - before.count(key)
-		if limit > 0 && (more > 0 || key != "holds") && m.count(after.owner, key)+more > limit {
+		if limit > 0 && m.count(after.owner, key)+more > limit {
 			return "limit_reached", nil
 		}
 	}

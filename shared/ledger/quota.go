@@ -104,7 +104,8 @@ func countsOf(h Hold) map[QuotaKey]Units {
 // counts; before is the zero hold for one that is made. Most are the limits of the slots of
 // which it takes more: they hold for the whole count, also where what the same step gives
 // back makes up for what it takes. Else who has many units of a resource could exchange some
-// for a slot of it whose own limit is smaller, and have what no new hold would give.
+// for a slot of it whose own limit is smaller, and have what no new hold would give; and who
+// has many holds could bring into one of them a slot that nobody may have with so many.
 // Nothing is written where nothing changes and nothing is limited, so that a hold without
 // limits costs no write.
 func quotaWrites(before, after Hold, most map[QuotaKey]Units) []QuotaWrite {
@@ -115,9 +116,6 @@ func quotaWrites(before, after Hold, most map[QuotaKey]Units) []QuotaWrite {
 	w := QuotaWrite{Owner: after.Owner}
 	for _, key := range slices.Sorted(maps.Keys(change)) {
 		d := QuotaDelta{Key: key, Units: change[key], Max: most[key]}
-		if key == QuotaHolds && d.Units <= 0 {
-			d.Max = 0 // it is no more holds than before
-		}
 		if d.Units != 0 || d.Max > 0 {
 			w.Deltas = append(w.Deltas, d)
 		}

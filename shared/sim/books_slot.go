@@ -59,26 +59,41 @@ func (b *books) writeSlot(c commit, slot ledger.Slot, created []ledger.Event, by
 	}
 	step := editStep(asked, book.now, slot, created[at].Movements)
 	b.checkOversold(c, book.now, slot, by, step)
-	if by != nil && !by.asks(step, book.now, slot) {
+	if by != nil && !by.asks(step, b.surplus(book.now), slot) {
 		b.world.violated("edits", "%s asked for another change of %s than %+v", by.name, slot.ID, step)
 	}
 	book.edits = append(book.edits, edit{b.world.kernel.now, by, step, slot})
 	book.now = slot
 }
 
-// asks reports whether the step is what the request asked for.
-func (r *request) asks(s slotStep, before, made ledger.Slot) bool {
+// surplus is how much more the stock of an oversold slot has than there really is. What was
+// given back for good since then is not promised any more.
+func (b *books) surplus(slot ledger.Slot) ledger.Units {
+	return min(slot.Oversold, b.capacity(slot))
+}
+
+// capacity is what all stock items of the slot have.
+func (b *books) capacity(slot ledger.Slot) ledger.Units {
+	var total ledger.Units
+	for shard := range slot.Terms.StockItems() {
+		total += b.stock[stockKey{slot.ID, ledger.Shard(shard)}].Counters.Capacity
+	}
+	return total
+}
+
+// asks reports whether the step is what the request asked for. Surplus is what the stock had
+// beyond the capacity until now.
+func (r *request) asks(s slotStep, surplus ledger.Units, made ledger.Slot) bool {
 	switch r.kind {
 	case askBatch:
 		row, named := r.row(made.ID)
-		return named && s.kind == stepCapacity && s.quantity == ledger.Units(row.delta)-before.Oversold
+		return named && s.kind == stepCapacity && s.quantity == ledger.Units(row.delta)-surplus
 	case askShards:
 		return s.kind == stepShards && s.quantity == 0 && made.Terms.Shards == r.shards
 	case askOversold:
 		return s.kind == stepOversold
 	case askCapacity:
-		// What was promised beyond the capacity is still counted in the stock until now.
-		return s.kind == stepCapacity && s.quantity == ledger.Units(r.delta)-before.Oversold
+		return s.kind == stepCapacity && s.quantity == ledger.Units(r.delta)-surplus
 	case askPrice:
 		return s.kind == stepPrice && s.amount == r.amount
 	case askOpen:
@@ -121,11 +136,7 @@ func (b *books) checkOversold(c commit, before, after ledger.Slot, by *request, 
 	least, most := before.Oversold, before.Oversold
 	switch {
 	case by != nil && by.kind == askOversold:
-		capacity := step.quantity
-		for shard := range before.Terms.StockItems() {
-			capacity += b.stock[stockKey{after.ID, ledger.Shard(shard)}].Counters.Capacity
-		}
-		least = max(0, capacity-ledger.Units(by.capacity))
+		least = max(0, b.capacity(before)+step.quantity-ledger.Units(by.capacity))
 		most = least + b.slots[after.ID].gone
 	case by != nil && (by.kind == askCapacity || by.kind == askBatch || by.kind == askOpen && by.open):
 		least, most = 0, 0
@@ -158,7 +169,7 @@ func (b *books) remember(id ledger.SlotID) {
 		b.world.violated("P5", "stock of %s was written before the slot", id)
 		return
 	}
-	m := moment{at: b.world.kernel.now, terms: book.now.Terms, missing: book.now.Oversold}
+	m := moment{at: b.world.kernel.now, terms: book.now.Terms, missing: b.surplus(book.now)}
 	for shard := range book.now.Terms.StockItems() {
 		s := b.stock[stockKey{id, ledger.Shard(shard)}]
 		m.available += s.Counters.Available

@@ -82,7 +82,7 @@ func mostCountsAreExchanged(f *fixture) {
 	hold := f.held(old...)
 	edit := f.relined(hold, quotes, fresh...)
 	edit.Idempotency = f.record("exchange")
-	f.equal("number of counts", len(edit.Quotas[0].Deltas), 4*lines)
+	f.equal("number of counts", len(edit.Quotas[0].Deltas), 4*lines+1) // and the limit of holds
 	f.equal("number of stock actions", len(edit.Stock), ledger.StockActionsMax)
 	f.commit(edit)
 	f.equal("hold", f.storedHold(hold.ID), edit.Holds[0].Next)
