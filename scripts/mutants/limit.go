@@ -33,6 +33,7 @@ func limitMutants() []mutant {
 			name:  "exchange beyond a limit",
 			edits: []edit{{ledgerQuota, "		if d.Units != 0 || d.Max > 0 {", "		if d.Units <= 0 {\n			d.Max = 0\n		}\n		if d.Units != 0 {"}},
 			harm:  "a customer exchanges what is not limited for more than one of what is",
+			tests: []string{"./shared/ledger"},
 		},
 		{
 			name:  "expired holds are not counted",

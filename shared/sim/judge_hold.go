@@ -57,7 +57,9 @@ func (w *world) judgeHoldRefusal(r *request, t *try, a answer) bool {
 	ever := func(so func(ledger.Hold) bool) bool { return hold.ever(t.begin, t.end, so) }
 	switch a.Code {
 	case ledger.CodeHoldAtMaximum:
-		return (r.kind == askExtend || r.extend > 0) && ever(func(h ledger.Hold) bool { return !h.ExpiresAt.Before(h.CreatedAt.Add(h.HoldForMax)) })
+		return (r.kind == askExtend || r.extend > 0) && ever(func(h ledger.Hold) bool {
+			return !h.ExpiresAt.Before(h.CreatedAt.Add(min(h.HoldForMax, w.longestOf(r.lines))))
+		})
 	case ledger.CodeHasReservation:
 		return r.kind == askReturn && ever(func(h ledger.Hold) bool { return h.Reservation != "" })
 	case ledger.CodeReturnOverSale:
@@ -73,6 +75,16 @@ func (w *world) judgeHoldRefusal(r *request, t *try, a answer) bool {
 	default:
 		return false
 	}
+}
+
+// longestOf is the longest life of a hold of these slots: an edit that brings them in makes
+// the hold's own no longer.
+func (w *world) longestOf(lines []wish) time.Duration {
+	longest := ledger.HoldForLimit
+	for _, line := range lines {
+		longest = min(longest, w.books.slots[line.slot].now.Policy.HoldForMax)
+	}
+	return longest
 }
 
 // limited reports whether the request would have taken its owner, or its device, beyond a
