@@ -56,7 +56,9 @@ func (s *step) checkEditedTimes(before, after ledger.Hold, e ledger.Event) {
 	case !after.ReleaseAt.Equal(after.ExpiresAt), !after.CreatedAt.Equal(before.CreatedAt), after.GraceFor > before.GraceFor,
 		after.HoldFor > before.HoldFor, after.HoldForMax > before.HoldForMax:
 		s.violated("edits", "gave %s other times than an edit may: %v to %v", after.ID, before, after)
-	case after.ExpiresAt.After(longest), !after.ExpiresAt.After(e.OccurredAt):
+	// An earlier edit may have brought in a slot of a shorter longest life, which lets the hold
+	// live for as long as a new hold of that slot would.
+	case after.ExpiresAt.After(longest) && after.ExpiresAt.After(before.ExpiresAt), !after.ExpiresAt.After(e.OccurredAt):
 		s.violated("edits", "let %s live until %s, and its longest life ends at %s", after.ID, after.ExpiresAt, longest)
 	case after.ExpiresAt.After(before.ExpiresAt) && s.by.kind == askEdit && s.by.extend == 0:
 		s.violated("edits", "let %s live until %s, and nobody asked for more than %s", after.ID, after.ExpiresAt, before.ExpiresAt)
