@@ -31,18 +31,15 @@ const (
 // CodeReturnOverSale, CodePaymentInProgress, CodeAlreadyUsed, CodeInvalid, CodeKeyReused,
 // and those of the store.
 func (c *Commands) CancelReservation(ctx context.Context, r Request, id ledger.ReservationID, lines []ledger.ReturnLine, by CancelBy, render RenderReservation) (Answer, error) {
-	step := &reservationStep{commands: c, id: id, render: render, may: anybody, takeBack: make(map[ledger.SlotID][]ledger.Allocation)}
-	step.transition =
-		func(reservation ledger.Reservation, h ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
-			wish := ledger.Cancellation{Lines: lines, TakeBack: step.takeBack, Reason: ledger.ReasonOperatorCanceled}
-			if by == CancelByOwner {
-				wish.Reason = ledger.ReasonOwnerCanceled
-			}
-			return ledger.CancelReservation(reservation, h, wish, origin, now)
-		}
+	wish := ledger.Cancellation{Lines: lines, TakeBack: make(map[ledger.SlotID][]ledger.Allocation), Reason: ledger.ReasonOperatorCanceled}
+	may := anybody
 	if by == CancelByOwner {
-		step.may = onlyOwner(r.Owner)
+		wish.Reason, may = ledger.ReasonOwnerCanceled, onlyOwner(r.Owner)
 	}
+	step := &reservationStep{commands: c, id: id, render: render, may: may, takeBack: wish.TakeBack,
+		transition: func(reservation ledger.Reservation, h ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
+			return ledger.CancelReservation(reservation, h, wish, origin, now)
+		}}
 	return c.carryOut(ctx, job{command: ledger.CommandCancelReservation, request: r, decide: step.decide, refused: step.refused})
 }
 

@@ -359,9 +359,10 @@ func TestReturnOverSale(t *testing.T) {
 	b.paidBooks()
 }
 
-// What a delivery granted may lie elsewhere by the time that it is taken back: a reshard has
-// moved it. It is used only where all of the slot has too little.
-func TestGrantedUnitsAreTakenBackFromWhereTheyAre(t *testing.T) {
+// grantedTwo is a till at which two units of slot S were bought, which have granted two of
+// the slot balance:U.
+func grantedTwo(t *testing.T) (*till, ledger.ReservationID) {
+	t.Helper()
 	b := newTill(t)
 	sold := definition(5, 1)
 	sold.Policy.GrantTo = "balance:{owner}"
@@ -372,6 +373,13 @@ func TestGrantedUnitsAreTakenBackFromWhereTheyAre(t *testing.T) {
 	b.mustPay(secret)
 	id := b.reservationOf(hold.ID).ID
 	b.drive(id, "")
+	return b, id
+}
+
+// What a delivery granted may lie elsewhere by the time that it is taken back: a reshard has
+// moved it. It is used only where all of the slot has too little.
+func TestGrantedUnitsAreTakenBackFromWhereTheyAre(t *testing.T) {
+	b, id := grantedTwo(t)
 	three := 3
 	b.patch("balance:U", ledger.SlotPatch{Shards: &three})
 	b.wantCounters("balance:U", 2, 0, 0)
@@ -383,16 +391,7 @@ func TestGrantedUnitsAreTakenBackFromWhereTheyAre(t *testing.T) {
 
 // What a delivery granted and is used can't be taken back, and the refusal names it.
 func TestAlreadyUsed(t *testing.T) {
-	b := newTill(t)
-	sold := definition(5, 1)
-	sold.Policy.GrantTo = "balance:{owner}"
-	b.define("S", sold)
-	b.define("balance:U", definition(0, 1))
-	hold := b.mustHold("S", 2)
-	_, secret := b.mustStart(request("start"), hold.ID)
-	b.mustPay(secret)
-	id := b.reservationOf(hold.ID).ID
-	b.drive(id, "")
+	b, id := grantedTwo(t)
 	b.wantCounters("balance:U", 2, 0, 0)
 	used := b.mustHold("balance:U", 1)
 	_, err := b.cancel(request("cancel"), id, commands.CancelByOperator)
