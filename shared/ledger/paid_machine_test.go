@@ -30,6 +30,9 @@ func TestPaidLifeAgreesWithTheModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// Nearly every step needs a hold. A run that draws only steps without one would end in
+		// "can't find a valid action", which is no finding.
+		m.buy(t, 1)
 		actions := map[string]func(*rapid.T){
 			"create": m.create, "start": m.start, "close": m.close, "confirmPaid": m.confirmPaid, "releaseUnpaid": m.releaseUnpaid,
 			"expireUnknown": m.expireUnknown, "cancel": m.cancelOne, "expire": m.expireOne, "confirm": m.confirmOne,
@@ -92,14 +95,13 @@ func (m *till) free() int64 {
 
 // one draws a hold of the model.
 func (m *till) one(t *rapid.T) *tillHold {
-	if len(m.holds) == 0 {
-		t.Skip("no hold yet")
-	}
 	return rapid.SampledFrom(m.holds).Draw(t, "hold")
 }
 
-func (m *till) create(t *rapid.T) {
-	units := int64(rapid.IntRange(1, 4).Draw(t, "units"))
+func (m *till) create(t *rapid.T) { m.buy(t, int64(rapid.IntRange(1, 4).Draw(t, "units"))) }
+
+// buy asks for a hold of so many units.
+func (m *till) buy(t *rapid.T, units int64) {
 	id := holdID(fmt.Sprint(len(m.holds)))
 	want := ""
 	if units > m.free() {
