@@ -28,10 +28,12 @@ type eventRecord struct {
 	Actor            ledger.Actor       `dynamodbav:"actor"`
 	Command          ledger.Command     `dynamodbav:"command"`
 	RequestID        ledger.RequestID   `dynamodbav:"request_id"`
+	Why              string             `dynamodbav:"why,omitempty"`
 	Hold             *holdFields        `dynamodbav:"hold,omitempty"`
 	Reservation      *reservationFields `dynamodbav:"reservation,omitempty"`
 	Slot             *slotFields        `dynamodbav:"slot,omitempty"`
 	Policy           *policyFields      `dynamodbav:"policy,omitempty"`
+	Review           *reviewFields      `dynamodbav:"review,omitempty"`
 	Movements        []movementFields   `dynamodbav:"movements,omitempty"`
 	UnpublishedShard string             `dynamodbav:"unpublished_shard,omitempty"`
 	UnpublishedOrder string             `dynamodbav:"unpublished_order,omitempty"`
@@ -48,7 +50,7 @@ type movementFields struct {
 func newEventRecord(e ledger.Event) eventRecord {
 	r := eventRecord{
 		itemKey: eventKey(e), ID: e.ID, Type: e.Type, Version: e.Version, OccurredAtMs: milliseconds(e.OccurredAt),
-		Actor: e.Origin.Actor, Command: e.Origin.Command, RequestID: e.Origin.RequestID,
+		Actor: e.Origin.Actor, Command: e.Origin.Command, RequestID: e.Origin.RequestID, Why: e.Origin.Why,
 		UnpublishedShard: unpublishedShardKey(ledger.UnpublishedShard(e.ID)),
 		UnpublishedOrder: e.OccurredAt.UTC().Format(orderTimeLayout) + separator + string(e.ID),
 	}
@@ -68,6 +70,10 @@ func newEventRecord(e ledger.Event) eventRecord {
 		fields := newPolicyFields(*e.Policy)
 		r.Policy = &fields
 	}
+	if e.Review != nil {
+		fields := newReviewFields(*e.Review)
+		r.Review = &fields
+	}
 	for _, m := range e.Movements {
 		r.Movements = append(r.Movements, movementFields(m))
 	}
@@ -77,7 +83,7 @@ func newEventRecord(e ledger.Event) eventRecord {
 func (r eventRecord) event() ledger.Event {
 	e := ledger.Event{
 		ID: r.ID, Type: r.Type, Version: r.Version, OccurredAt: fromMilliseconds(r.OccurredAtMs),
-		Origin: ledger.Origin{Actor: r.Actor, Command: r.Command, RequestID: r.RequestID, EventID: r.ID},
+		Origin: ledger.Origin{Actor: r.Actor, Command: r.Command, RequestID: r.RequestID, EventID: r.ID, Why: r.Why},
 	}
 	if r.Hold != nil {
 		hold := r.Hold.hold()
@@ -94,6 +100,10 @@ func (r eventRecord) event() ledger.Event {
 	if r.Policy != nil {
 		policy := r.Policy.policy()
 		e.Policy = &policy
+	}
+	if r.Review != nil {
+		review := r.Review.review()
+		e.Review = &review
 	}
 	for _, m := range r.Movements {
 		e.Movements = append(e.Movements, ledger.Movement(m))
@@ -124,7 +134,7 @@ func eventLeg(e ledger.Event) (leg, error) {
 // DecodeEventImage turns the new image of a stream record, as Lambda delivers it, into
 // the event. A number that must be whole and is not gives an error; it is never cut
 // (case G18). So does an image that lacks its id, type or version, and one that
-// is not of exactly one hold, reservation, slot or policy.
+// is not of exactly one thing.
 func DecodeEventImage(image map[string]lambdaevents.DynamoDBAttributeValue) (ledger.Event, error) {
 	item := make(map[string]types.AttributeValue, len(image))
 	for name, value := range image {

@@ -24,6 +24,7 @@ const (
 	prefixPolicy      = "POLICY" + separator
 	prefixOwner       = "OWNER" + separator
 	prefixSignal      = "SIGNAL" + separator
+	prefixReview      = "REVIEW" + separator
 	sortHold          = "HOLD"
 	sortReservation   = "RES"
 	sortSlot          = "SLOT"
@@ -34,6 +35,7 @@ const (
 	sortPolicy        = "POLICY"
 	sortQuota         = "QUOTA"
 	sortSignal        = "SIGNAL"
+	sortReview        = "REVIEW"
 	sortEventPrefix   = "EVENT" + separator
 	// Holds and reservations share the owner index and the due index. The kind in front
 	// keeps their lists apart.
@@ -93,6 +95,8 @@ func policyKey(scope ledger.PolicyScope) itemKey {
 
 func quotaKey(owner ledger.OwnerID) itemKey { return itemKey{prefixOwner + string(owner), sortQuota} }
 
+func reviewKey(id ledger.ReviewID) itemKey { return itemKey{prefixReview + string(id), sortReview} }
+
 // signalKey names the counter of one window, so that every window begins at zero.
 func signalKey(w ledger.SignalWrite) itemKey {
 	return itemKey{
@@ -113,6 +117,8 @@ func eventKey(e ledger.Event) itemKey {
 		partition = slotKey(e.Slot.ID).PartitionKey
 	case e.Policy != nil:
 		partition = policyKey(e.Policy.Scope).PartitionKey
+	case e.Review != nil:
+		partition = reviewKey(e.Review.ID).PartitionKey
 	}
 	return itemKey{partition, fmt.Sprintf("%s%010d", sortEventPrefix, e.Version)}
 }

@@ -137,6 +137,12 @@ func legs(c ledger.Change) ([]leg, error) {
 	for _, w := range c.Stock {
 		add(stockLeg(w))
 	}
+	for _, r := range c.StockRepairs {
+		add(stockRepairLeg(r))
+	}
+	for _, w := range c.Reviews {
+		add(reviewLeg(w))
+	}
 	for _, w := range c.Quotas {
 		add(quotaLeg(w, milliseconds(c.At)))
 	}

@@ -72,6 +72,9 @@ func quotaLeg(w ledger.QuotaWrite, atMs int64) (leg, error) {
 		if d.Max > 0 {
 			over = append(over, count.GreaterThan(expression.Value(d.Max-d.Units)))
 		}
+		if d.Was != nil {
+			over = append(over, isNot(count, *d.Was))
+		}
 	}
 	expired, last := expression.Name(attributeExpired), expression.Name(attributeLastExpiredAtMs)
 	if w.ExpiredBelow > 0 {
@@ -103,6 +106,14 @@ func quotaLeg(w ledger.QuotaWrite, atMs int64) (leg, error) {
 	default:
 		return updateLeg(quotaKey(w.Owner), none(over), update, refused)
 	}
+}
+
+// isNot is the condition that a count has another value. One that is not there is zero.
+func isNot(count expression.NameBuilder, units ledger.Units) expression.ConditionBuilder {
+	if units == 0 {
+		return expression.AttributeExists(count).And(count.NotEqual(expression.Value(0)))
+	}
+	return expression.Not(count.Equal(expression.Value(units)))
 }
 
 // none is the condition that all of the conditions, of which there is at least one, are

@@ -77,6 +77,7 @@ type reservationRecord struct {
 	DueShard   string         `dynamodbav:"due_shard,omitempty"`
 	DueAtMs    int64          `dynamodbav:"due_at_ms,omitempty"`
 	ArchivedIn ledger.BatchID `dynamodbav:"archived_in,omitempty"`
+	reviewKeys
 }
 
 func newReservationFields(r ledger.Reservation) reservationFields {
@@ -134,6 +135,8 @@ func newReservationRecord(r ledger.Reservation) reservationRecord {
 		itemKey: reservationKey(r.ID), reservationFields: newReservationFields(r),
 		OwnerOrder: ownerOrder(kindReservation, r.CreatedAt, string(r.ID)),
 	}
+	since, waits := r.InReviewSince()
+	record.reviewKeys = newReviewKeys(since, waits, string(r.ID))
 	if !r.LookAt.IsZero() {
 		record.DueShard = dueShardKey(kindReservation, ledger.ReservationDueShard(r.ID))
 		record.DueAtMs = milliseconds(r.LookAt)

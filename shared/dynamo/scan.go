@@ -92,10 +92,14 @@ func addRecord(page *ledger.Records, i item) error {
 		quota, err := decodeQuota(ledger.OwnerID(owner), i)
 		page.Quotas = append(page.Quotas, quota)
 		return err
+	case sort == sortReview:
+		review, err := decodeReview(i)
+		page.Reviews = append(page.Reviews, review)
+		return err
 	case strings.HasPrefix(sort, sortEventPrefix):
 		event, err := decodeEvent(i)
 		if err == nil && !event.OfOne() {
-			return errors.New("the event is not of one hold, reservation, slot or policy")
+			return errors.New("the event is not of one thing")
 		}
 		if stringOf(i, AttributeArchivedIn) != "" {
 			page.ArchivedEvents = append(page.ArchivedEvents, event)

@@ -45,6 +45,9 @@ const (
 	IndexResource                 = "resource"
 	AttributeResource             = "resource"
 	AttributeResourceOrder        = "resource_order"
+	IndexReview                   = "review"
+	AttributeReviewList           = "review_list"
+	AttributeReviewOrder          = "review_order"
 	AttributeTimeToLive           = "ttl_at_seconds"
 	streamViewNewImage            = "NEW_IMAGE"
 	keyTypeString, keyTypeInteger = "S", "N"
@@ -61,6 +64,7 @@ func TableSchema() Schema {
 			{IndexUnpublished, text(AttributeUnpublishedShard), text(AttributeUnpublishedOrder)},
 			{IndexOwner, text(AttributeOwner), text(AttributeOwnerOrder)},
 			{IndexResource, text(AttributeResource), text(AttributeResourceOrder)},
+			{IndexReview, text(AttributeReviewList), text(AttributeReviewOrder)},
 		},
 		StreamView:          streamViewNewImage,
 		TimeToLiveAttribute: AttributeTimeToLive,

@@ -99,18 +99,35 @@ func stockLeg(w ledger.StockWrite) (leg, error) {
 		condition = condition.And(expression.Name(attributeOpen).Equal(expression.Value(true)))
 	}
 	if w.SetTerms != nil {
-		update = update.
-			Set(expression.Name(attributeOpen), expression.Value(w.SetTerms.Open)).
-			Set(expression.Name(attributeUnitAmount), expression.Value(w.SetTerms.Price.AmountMinor)).
-			Set(expression.Name(attributeCurrency), expression.Value(w.SetTerms.Price.Currency)).
-			Set(expression.Name(attributeShards), expression.Value(w.SetTerms.Shards))
-		if w.SetTerms.Retired > 0 {
-			update = update.Set(expression.Name(attributeRetired), expression.Value(w.SetTerms.Retired))
-		} else {
-			update = update.Remove(expression.Name(attributeRetired))
-		}
+		update = setTerms(update, *w.SetTerms)
 	}
 	return updateLeg(stockKey(w.Slot, w.Shard), condition, update, refusedStock(w.Slot, w.Shard))
+}
+
+// stockRepairLeg sets the counters and the terms of one stock item, and takes away a time to
+// live that it may not have.
+func stockRepairLeg(r ledger.StockRepair) (leg, error) {
+	condition := expression.Name(attributeVersion).Equal(expression.Value(r.Replaces))
+	update := expression.Set(expression.Name(attributeVersion), expression.Value(r.Replaces+1)).
+		Set(expression.Name(attributeAvailable), expression.Value(r.Counters.Available)).
+		Set(expression.Name(attributeHeld), expression.Value(r.Counters.Held)).
+		Set(expression.Name(attributeConfirmed), expression.Value(r.Counters.Confirmed)).
+		Set(expression.Name(attributeCapacity), expression.Value(r.Counters.Capacity)).
+		Remove(expression.Name(AttributeTimeToLive))
+	return updateLeg(stockKey(r.Slot, r.Shard), condition, setTerms(update, r.Terms), refusedStock(r.Slot, r.Shard))
+}
+
+// setTerms replaces the terms of a stock item.
+func setTerms(update expression.UpdateBuilder, t ledger.Terms) expression.UpdateBuilder {
+	update = update.
+		Set(expression.Name(attributeOpen), expression.Value(t.Open)).
+		Set(expression.Name(attributeUnitAmount), expression.Value(t.Price.AmountMinor)).
+		Set(expression.Name(attributeCurrency), expression.Value(t.Price.Currency)).
+		Set(expression.Name(attributeShards), expression.Value(t.Shards))
+	if t.Retired > 0 {
+		return update.Set(expression.Name(attributeRetired), expression.Value(t.Retired))
+	}
+	return update.Remove(expression.Name(attributeRetired))
 }
 
 // retiredShards is the condition that the slot has so many retired stock items. A slot that

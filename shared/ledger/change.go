@@ -27,6 +27,9 @@ type Change struct {
 	// NewStock are stock items that must not exist yet.
 	NewStock []Stock
 	Stock    []StockWrite
+	// StockRepairs set stock items to what the rest of the ledger says.
+	StockRepairs []StockRepair
+	Reviews      []ReviewWrite
 	// Quotas and Signals count against the limits of an owner.
 	Quotas  []QuotaWrite
 	Signals []SignalWrite
@@ -108,6 +111,12 @@ type SlotWrite struct {
 	Replaces Version
 }
 
+// ReviewWrite puts Next in place of the case at version Replaces, or creates its record.
+type ReviewWrite struct {
+	Next     Review
+	Replaces Version
+}
+
 // StockWrite changes the counters of one stock item. Each counter that falls must be at
 // least as large as it falls by: that is the condition that makes an oversell
 // impossible.
@@ -157,7 +166,7 @@ func (c Change) Empty() bool { return c.Actions() == 0 }
 // Actions is how many items c writes.
 func (c Change) Actions() int {
 	n := len(c.Holds) + len(c.Reservations) + len(c.Slots) + len(c.Policies) + len(c.NewStock) + len(c.Stock) +
-		len(c.Quotas) + len(c.Signals) + len(c.Events) + len(c.Uniqueness) + len(c.Archives) + len(c.AtRest)
+		len(c.StockRepairs) + len(c.Reviews) + len(c.Quotas) + len(c.Signals) + len(c.Events) + len(c.Uniqueness) + len(c.Archives) + len(c.AtRest)
 	if c.Idempotency != nil {
 		n++
 	}
@@ -178,6 +187,8 @@ func Together(a, b Change) Change {
 	a.Policies = slices.Concat(a.Policies, b.Policies)
 	a.NewStock = slices.Concat(a.NewStock, b.NewStock)
 	a.Stock = togetherStock(a.Stock, b.Stock)
+	a.StockRepairs = slices.Concat(a.StockRepairs, b.StockRepairs)
+	a.Reviews = slices.Concat(a.Reviews, b.Reviews)
 	a.Quotas = togetherQuotas(a.Quotas, b.Quotas)
 	a.Signals = slices.Concat(a.Signals, b.Signals)
 	a.Events = slices.Concat(a.Events, b.Events)
@@ -272,6 +283,9 @@ func (c Change) Validate() error {
 	if err := c.validateArchives(); err != nil {
 		return err
 	}
+	if err := c.validateRepairs(); err != nil {
+		return err
+	}
 	return c.validateEvents()
 }
 
@@ -319,6 +333,12 @@ func (c Change) validateUnique() error {
 	}
 	for _, w := range c.Stock {
 		failures = append(failures, claim("stock", string(w.Slot)+"/"+w.Shard.String()))
+	}
+	for _, r := range c.StockRepairs {
+		failures = append(failures, claim("stock", string(r.Slot)+"/"+r.Shard.String()))
+	}
+	for _, w := range c.Reviews {
+		failures = append(failures, claim("review", string(w.Next.ID)))
 	}
 	for _, u := range c.Uniqueness {
 		failures = append(failures, claim(string(u.Kind), u.Value))
@@ -371,7 +391,7 @@ func (c Change) validateEvents() error {
 	told := make(map[string]Version, len(c.Events))
 	for _, e := range c.Events {
 		if e.ID == "" || e.Version < 1 || !e.OfOne() {
-			return fmt.Errorf("change: event %q at version %d is not of one hold, reservation, slot or policy", e.ID, e.Version)
+			return fmt.Errorf("change: event %q at version %d is not of one hold, reservation, slot, policy or case", e.ID, e.Version)
 		}
 		if _, twice := told[e.Subject()]; twice {
 			return fmt.Errorf("change: two events of %s", e.Subject())
@@ -404,8 +424,13 @@ func (c Change) validateEvents() error {
 			return fmt.Errorf("change: the policy of %s goes to version %d without its event", w.Next.Scope.subject(), w.Next.Version)
 		}
 	}
-	if len(told) != len(c.Holds)+len(c.Reservations)+len(c.Slots)+len(c.Policies) {
-		return errors.New("change: an event without its hold, reservation, slot or policy")
+	for _, w := range c.Reviews {
+		if told["review/"+string(w.Next.ID)] != w.Next.Version || w.Next.Version != w.Replaces+1 {
+			return fmt.Errorf("change: the case %s goes to version %d without its event", w.Next.ID, w.Next.Version)
+		}
+	}
+	if len(told) != len(c.Holds)+len(c.Reservations)+len(c.Slots)+len(c.Policies)+len(c.Reviews) {
+		return errors.New("change: an event without what it is of")
 	}
 	return nil
 }

@@ -41,6 +41,9 @@ const (
 	CodeHoldArchived         Code = "hold_archived"                // the hold lies in the archive; nothing changes it
 	CodeReservationArchived  Code = "reservation_archived"         // the reservation lies in the archive; nothing changes it
 	CodeNotArchivable        Code = "not_archivable"               // it is still in use, so it stays in the table
+	CodeReviewNotFound       Code = "review_not_found"             // no such case
+	CodeReviewClaimed        Code = "review_claimed"               // somebody else works on the case
+	CodeReviewDecided        Code = "review_decided"               // the case was decided
 	CodeReferenceUsed        Code = "payment_reference_used"       // the payment has confirmed another hold
 	CodePaymentUnavailable   Code = "payment_provider_unavailable" // the payment provider could not be asked; nothing was written
 	CodeKeyInProgress        Code = "idempotency_in_progress"      // the same request is being carried out

@@ -25,6 +25,14 @@ const (
 	EventSlotChanged    EventType = "slot.changed"
 	// EventPolicyChanged: what is said for all slots of a resource, or of a resource type.
 	EventPolicyChanged EventType = "policy.changed"
+	// EventReviewOpened, EventReviewClaimed and EventReviewDecided: a case that a person must
+	// decide.
+	EventReviewOpened  EventType = "review.opened"
+	EventReviewClaimed EventType = "review.claimed"
+	EventReviewDecided EventType = "review.decided"
+	// EventAuditRepaired: the audit put right what it found wrong about a slot's stock, a hold,
+	// a reservation, or an owner's counts, which are told as a case.
+	EventAuditRepaired EventType = "audit.repaired"
 
 	// EventReservationPaymentStarted: an attempt was opened; the buyer may pay.
 	EventReservationPaymentStarted EventType = "reservation.payment_started"
@@ -55,6 +63,7 @@ func EventTypes() []EventType {
 		EventHoldCreated, EventHoldConfirmed, EventHoldCanceled, EventHoldExpired, EventHoldReturned, EventHoldChanged,
 		EventHoldPaymentStarted, EventHoldPaymentClosed, EventHoldReacquired,
 		EventSlotCreated, EventSlotChanged, EventPolicyChanged,
+		EventReviewOpened, EventReviewClaimed, EventReviewDecided, EventAuditRepaired,
 		EventReservationPaymentStarted, EventReservationPaymentCreated, EventReservationPaymentClosed,
 		EventReservationPaymentNoticed, EventReservationAuthorized, EventReservationConfirmed,
 		EventReservationCaptured, EventReservationDelivered, EventReservationCompleted,
@@ -91,6 +100,11 @@ const (
 	CommandCancelReservation  Command = "reservation.cancel"
 	CommandDeliverReservation Command = "reservation.deliver"
 	CommandDriveReservation   Command = "reservation.drive"
+
+	CommandOpenReview   Command = "review.open"
+	CommandClaimReview  Command = "review.claim"
+	CommandDecideReview Command = "review.decide"
+	CommandRepair       Command = "audit.repair"
 )
 
 // Origin is where a change comes from. EventID is drawn once per command, before the
@@ -100,6 +114,9 @@ type Origin struct {
 	Command   Command
 	RequestID RequestID
 	EventID   EventID
+	// Why is the reason that a person gives, or the audit for a repair. It is kept with the
+	// event and not published: who writes it thinks of colleagues.
+	Why string
 }
 
 // Beside is the origin of another event of the same change. Its event id follows from
@@ -110,8 +127,8 @@ func (o Origin) Beside(name string) Origin {
 }
 
 // Event is the immutable record of one transition, and at the same time the outbox
-// record of it. It has one of Hold, Reservation, Slot and Policy: the thing as it was right
-// after.
+// record of it. It has one of Hold, Reservation, Slot, Policy and Review: the thing as it was
+// right after.
 type Event struct {
 	ID          EventID
 	Type        EventType
@@ -122,13 +139,14 @@ type Event struct {
 	Reservation *Reservation
 	Slot        *Slot
 	Policy      *ScopePolicy
+	Review      *Review
 	Movements   []Movement
 }
 
 // OfOne reports whether e is of exactly one thing.
 func (e Event) OfOne() bool {
 	things := 0
-	for _, present := range []bool{e.Hold != nil, e.Reservation != nil, e.Slot != nil, e.Policy != nil} {
+	for _, present := range []bool{e.Hold != nil, e.Reservation != nil, e.Slot != nil, e.Policy != nil, e.Review != nil} {
 		if present {
 			things++
 		}
@@ -147,6 +165,8 @@ func (e Event) Subject() string {
 		return "slot/" + string(e.Slot.ID)
 	case e.Policy != nil:
 		return e.Policy.Scope.subject()
+	case e.Review != nil:
+		return "review/" + string(e.Review.ID)
 	}
 	return ""
 }

@@ -71,6 +71,7 @@ var (
 	namePattern          = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 	holdIDPattern        = regexp.MustCompile(`^hold_[0-9a-z]{26}$`)
 	reservationIDPattern = regexp.MustCompile(`^rsv_[0-9a-z]{26}$`)
+	reviewIDPattern      = regexp.MustCompile(`^review_[0-9a-z]{26}$`)
 	batchIDPattern       = regexp.MustCompile(`^batch_[0-9a-z]{26}$`)
 )
 
@@ -84,6 +85,9 @@ func ValidHoldID(s string) bool { return holdIDPattern.MatchString(s) }
 
 // ValidReservationID reports whether s has the form of a reservation id.
 func ValidReservationID(s string) bool { return reservationIDPattern.MatchString(s) }
+
+// ValidReviewID reports whether s has the form of a case's id.
+func ValidReviewID(s string) bool { return reviewIDPattern.MatchString(s) }
 
 // ValidBatchID reports whether s has the form of a batch id.
 func ValidBatchID(s string) bool { return batchIDPattern.MatchString(s) }

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -63,6 +64,9 @@ type QuotaDelta struct {
 	Key   QuotaKey
 	Units Units
 	Max   Units // zero for no condition
+	// Was, if set, requires that the count is exactly that before; a count that is not there
+	// is zero. Only a repair has it.
+	Was *Units
 }
 
 // QuotaWrite changes what is counted of one owner. The owner's record is made when it is
@@ -162,7 +166,7 @@ func togetherDeltas(a, b []QuotaDelta) []QuotaDelta {
 	sums := make(map[QuotaKey]QuotaDelta, len(a)+len(b))
 	for _, d := range slices.Concat(a, b) {
 		sum := sums[d.Key]
-		sums[d.Key] = QuotaDelta{Key: d.Key, Units: sum.Units + d.Units, Max: smaller(sum.Max, d.Max)}
+		sums[d.Key] = QuotaDelta{Key: d.Key, Units: sum.Units + d.Units, Max: smaller(sum.Max, d.Max), Was: cmp.Or(sum.Was, d.Was)}
 	}
 	var out []QuotaDelta
 	for _, key := range slices.Sorted(maps.Keys(sums)) {

@@ -16,6 +16,8 @@ type Records struct {
 	Policies []ScopePolicy
 	// Quotas are what is counted of each owner of whom something is.
 	Quotas []Quota
+	// Reviews are cases that have a record.
+	Reviews []Review
 }
 
 // StoredReservation is a reservation with what its index says of it.

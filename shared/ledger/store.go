@@ -54,6 +54,14 @@ type DueReservation struct {
 	DueAt time.Time
 }
 
+// InReview is an entry of the list of what waits for a person: a hint. The reservation or
+// the case itself decides.
+type InReview struct {
+	Reservation ReservationID // of a reservation
+	Review      ReviewID      // of a finding
+	Since       time.Time
+}
+
 // Store keeps the ledger. Commit is its only write.
 //
 // Reads of single items are strongly consistent. Lists come from indexes that may lag
@@ -110,6 +118,16 @@ type Store interface {
 	// PolicyEvents returns the events of the policy of one scope, the oldest first, at most
 	// PageItemsMax.
 	PolicyEvents(ctx context.Context, scope PolicyScope) ([]Event, error)
+	// Reviews returns the records of these cases, in no fixed order. A case without a record
+	// is left out. More than PageItemsMax ids are a CodeInvalid error.
+	Reviews(ctx context.Context, ids []ReviewID) ([]Review, error)
+	// ReviewEvents returns the events of one case, the oldest first, at most PageItemsMax.
+	ReviewEvents(ctx context.Context, id ReviewID) ([]Event, error)
+	// InReview lists what the table itself knows to wait for a person, the longest waiting
+	// first: cases that are not decided and have a record of their own, which are findings,
+	// and reservations in REVIEW and in REFUND_REQUIRED. Parked holds and quarantined events
+	// have lists of their own.
+	InReview(ctx context.Context, page Page) ([]InReview, Cursor, error)
 	// Quota returns what is counted of the owner; nothing for an owner of whom nothing is.
 	Quota(ctx context.Context, owner OwnerID) (Quota, error)
 	// IdempotencyRecord returns the record of that id, live or not, and whether there
@@ -132,6 +150,7 @@ const (
 	LegLease       LegKind = "lease"
 	LegPolicy      LegKind = "policy"
 	LegQuota       LegKind = "quota"
+	LegReview      LegKind = "review"
 	LegSignal      LegKind = "signal"
 )
 
@@ -152,6 +171,7 @@ type RefusedLeg struct {
 	Uniqueness  *Uniqueness
 	Policy      *ScopePolicy
 	Quota       *Quota
+	Review      *Review
 	Signal      *SignalWrite // its Max is the count that there is
 }
 

@@ -40,6 +40,10 @@ func cloneEvent(e ledger.Event) ledger.Event {
 		policy := *e.Policy
 		e.Policy = &policy
 	}
+	if e.Review != nil {
+		review := *e.Review
+		e.Review = &review
+	}
 	e.Movements = slices.Clone(e.Movements)
 	return e
 }

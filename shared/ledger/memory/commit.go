@@ -62,6 +62,12 @@ func (s *Store) refusedLegs(c ledger.Change) []ledger.RefusedLeg {
 	for _, write := range c.Stock {
 		legs = append(legs, s.refusedStock(write)...)
 	}
+	for _, repair := range c.StockRepairs {
+		legs = append(legs, s.refusedRepair(repair)...)
+	}
+	for _, write := range c.Reviews {
+		legs = append(legs, s.refusedReview(write)...)
+	}
 	legs = append(legs, s.refusedLimits(c)...)
 	for _, event := range c.Events {
 		if stored, exists := s.events[keyOf(event)]; exists {
@@ -157,6 +163,18 @@ func (s *Store) refusedStock(write ledger.StockWrite) []ledger.RefusedLeg {
 	return []ledger.RefusedLeg{leg}
 }
 
+func (s *Store) refusedRepair(repair ledger.StockRepair) []ledger.RefusedLeg {
+	stored, exists := s.stock[stockKey{repair.Slot, repair.Shard}]
+	if stored.Version == repair.Replaces {
+		return nil
+	}
+	leg := ledger.RefusedLeg{Kind: ledger.LegStock, Slot: repair.Slot, Shard: repair.Shard}
+	if exists {
+		leg.Stock = &stored
+	}
+	return []ledger.RefusedLeg{leg}
+}
+
 func (s *Store) apply(c ledger.Change) {
 	for _, write := range c.Holds {
 		s.holds[write.Next.ID] = cloneHold(write.Next)
@@ -186,6 +204,16 @@ func (s *Store) apply(c ledger.Change) {
 			stock.Terms = *write.SetTerms
 		}
 		s.stock[key] = stock
+	}
+	for _, repair := range c.StockRepairs {
+		key := stockKey{repair.Slot, repair.Shard}
+		stock := s.stock[key]
+		stock.Counters, stock.Terms = repair.Counters, repair.Terms
+		stock.Version++
+		s.stock[key] = stock
+	}
+	for _, write := range c.Reviews {
+		s.reviews[write.Next.ID] = write.Next
 	}
 	for _, event := range c.Events {
 		key := keyOf(event)

@@ -32,10 +32,14 @@ func (s *Store) HoldsOfOwner(ctx context.Context, owner ledger.OwnerID, page led
 	for _, hold := range s.holds {
 		if hold.Owner == owner {
 			newestFirst := fmt.Sprintf("%019d/%s", math.MaxInt64-hold.CreatedAt.UnixMilli(), hold.ID)
-			entries = append(entries, entry[ledger.Hold]{newestFirst, cloneHold(hold)})
+			entries = append(entries, entry[ledger.Hold]{newestFirst, hold})
 		}
 	}
-	return pageOf(entries, page)
+	holds, next, err := pageOf(entries, page)
+	for i := range holds { // of many holds few are on a page
+		holds[i] = cloneHold(holds[i])
+	}
+	return holds, next, err
 }
 
 // SlotsOfResource implements ledger.Store.
@@ -94,13 +98,11 @@ func pageOf[T any](entries []entry[T], page ledger.Page) ([]T, ledger.Cursor, er
 	if err != nil {
 		return nil, "", err
 	}
+	entries = slices.DeleteFunc(entries, func(e entry[T]) bool { return e.position <= after })
 	slices.SortFunc(entries, func(a, b entry[T]) int { return cmp.Compare(a.position, b.position) })
 	var items []T
 	var last string
 	for _, e := range entries {
-		if e.position <= after {
-			continue
-		}
 		if len(items) == page.Limit {
 			return items, encodeCursor(last), nil
 		}

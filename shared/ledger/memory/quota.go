@@ -61,6 +61,9 @@ func allows(quota ledger.Quota, write ledger.QuotaWrite) bool {
 		if d.Max > 0 && quota.Counts[d.Key]+d.Units > d.Max {
 			return false
 		}
+		if d.Was != nil && quota.Counts[d.Key] != *d.Was {
+			return false
+		}
 	}
 	return (write.ExpiredBelow == 0 || quota.Expired < write.ExpiredBelow) &&
 		(write.LastExpiredBy.IsZero() || !quota.LastExpiredAt.After(write.LastExpiredBy))

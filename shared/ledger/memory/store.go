@@ -22,6 +22,7 @@ type Store struct {
 	uniqueness map[uniquenessKey]ledger.Uniqueness
 	policies   map[ledger.PolicyScope]ledger.ScopePolicy
 	quotas     map[ledger.OwnerID]ledger.Quota
+	reviews    map[ledger.ReviewID]ledger.Review
 	signals    map[signalKey]ledger.Units
 
 	reservations map[ledger.ReservationID]ledger.Reservation
@@ -67,6 +68,7 @@ func New() *Store {
 		uniqueness: make(map[uniquenessKey]ledger.Uniqueness),
 		policies:   make(map[ledger.PolicyScope]ledger.ScopePolicy),
 		quotas:     make(map[ledger.OwnerID]ledger.Quota),
+		reviews:    make(map[ledger.ReviewID]ledger.Review),
 		signals:    make(map[signalKey]ledger.Units),
 
 		reservations: make(map[ledger.ReservationID]ledger.Reservation),
