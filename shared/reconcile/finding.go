@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"fmt"
+	"time"
 
 	"holdfast/shared/ledger"
 )
@@ -81,6 +82,29 @@ type Finding struct {
 	// as that follows from the evidence.
 	Evidence string `json:"evidence"`
 	Cause    string `json:"cause"`
+	// Proof is what a repair goes by. The examination fills it in for the kinds for which Plan
+	// has a repair; a finding without one goes to a person.
+	Proof Proof `json:"proof,omitzero"`
+}
+
+// Proof is how a thing was at the stable moment at which it was found to be wrong, and by how
+// much. Every later step of the ledger changes a number and what it should be alike, so the
+// difference stays true while the thing is busy; only another repair, or an edit of the slot,
+// ends that, and Version and At tell of them.
+type Proof struct {
+	// At is the moment, by the clock of who looked.
+	At time.Time `json:"at"`
+	// Certain says that all that adds to the number was seen, and agrees with itself: the
+	// events of each hold have no gap, and its own lines are what they moved.
+	Certain bool `json:"certain,omitempty"`
+	// Version is that of the slot, for what is wrong about its stock, and else that of the hold
+	// or the reservation.
+	Version ledger.Version `json:"version,omitempty"`
+	// Excess is by how much the counters of the stock item are above what they should be.
+	Excess ledger.Counters `json:"excess,omitzero"`
+	// Was is what was counted of the owner, and Want what should be.
+	Was  ledger.Units `json:"was,omitempty"`
+	Want ledger.Units `json:"want,omitempty"`
 }
 
 func (f Finding) String() string {
