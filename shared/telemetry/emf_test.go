@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,16 +100,43 @@ func mustMatchSpecification(tb testing.TB, line string) {
 	}
 }
 
-// Every metric in one line: what is named in the directive must be a member of the line
+// directiveRead is what a reader of the format finds in the head of a line.
+type directiveRead struct {
+	Namespace  string
+	Dimensions [][]string
+	Metrics    []struct{ Name, Unit string }
+}
+
+func mustReadDirectives(tb testing.TB, line string) (timestamp int64, directives []directiveRead) {
+	tb.Helper()
+	var read struct {
+		AWS struct {
+			Timestamp         int64
+			CloudWatchMetrics []directiveRead
+		} `json:"_aws"`
+	}
+	if err := json.Unmarshal([]byte(line), &read); err != nil {
+		tb.Fatal(err)
+	}
+	return read.AWS.Timestamp, read.AWS.CloudWatchMetrics
+}
+
+// Every metric in one line: what is named in a directive must be a member of the line
 // with a number, and each dimension a member with a text. CloudWatch drops others
 // without a word.
 func TestALineIsWhatCloudWatchReads(t *testing.T) {
 	var out bytes.Buffer
+	want := map[string]telemetry.Measurement{}
 	var all []telemetry.Measurement
 	for i, m := range telemetry.Metrics() {
-		all = append(all, telemetry.Measurement{Metric: m.Name, Value: float64(i) + 0.5})
+		one := telemetry.Measurement{Metric: m.Name, Value: float64(i) + 0.5}
+		if i%2 == 1 {
+			one.Values = []float64{float64(i), 0.25}
+		}
+		all, want[string(m.Name)] = append(all, one), one
 	}
-	if err := emitter(&out).Emit(telemetry.Properties{telemetry.KeyRequestID: "request_1"}, all...); err != nil {
+	properties := telemetry.Properties{telemetry.KeyRequestID: "request_1", telemetry.DimensionResourceType: "seat"}
+	if err := emitter(&out).Emit(properties, all...); err != nil {
 		t.Fatal(err)
 	}
 	line, rest, ended := strings.Cut(out.String(), "\n")
@@ -116,46 +144,52 @@ func TestALineIsWhatCloudWatchReads(t *testing.T) {
 		t.Fatalf("want one line with its end, got %q", out.String())
 	}
 	mustMatchSpecification(t, line)
-	var read struct {
-		AWS struct {
-			Timestamp         int64
-			CloudWatchMetrics []struct {
-				Namespace  string
-				Dimensions [][]string
-				Metrics    []struct{ Name, Unit string }
-			}
-		} `json:"_aws"`
-	}
-	if err := json.Unmarshal([]byte(line), &read); err != nil {
-		t.Fatal(err)
-	}
 	members := mustParse(t, line)
-	d := read.AWS.CloudWatchMetrics[0]
-	if read.AWS.Timestamp != start.UnixMilli() || d.Namespace != "Holdfast" {
-		t.Errorf("timestamp %d and namespace %q", read.AWS.Timestamp, d.Namespace)
-	}
-	if got := fmt.Sprint(d.Dimensions); got != "[[stage]]" || members["stage"] != "dev" {
-		t.Errorf("dimensions %s, stage %v; the stage alone must be a dimension", got, members["stage"])
-	}
-	if members["function"] != "expiry" || members["request_id"] != "request_1" {
+	if members["function"] != "expiry" || members["request_id"] != "request_1" || members["stage"] != "dev" || members["resource_type"] != "seat" {
 		t.Errorf("properties: %v", members)
 	}
-	if len(d.Metrics) != len(all) {
-		t.Fatalf("%d metrics in the line, want %d", len(d.Metrics), len(all))
+	timestamp, directives := mustReadDirectives(t, line)
+	if timestamp != start.UnixMilli() {
+		t.Errorf("timestamp %d", timestamp)
 	}
-	for i, m := range d.Metrics {
-		known, _ := telemetry.MetricNamed(telemetry.MetricName(m.Name))
-		if m.Unit != string(known.Unit) || m.Name != string(all[i].Metric) {
-			t.Errorf("metric %d is %s in %s", i, m.Name, m.Unit)
+	for _, d := range directives {
+		for _, m := range d.Metrics {
+			known, _ := telemetry.MetricNamed(telemetry.MetricName(m.Name))
+			dimensions := "[[stage]]"
+			if known.Dimension != "" {
+				dimensions = "[[stage " + known.Dimension + "]]"
+			}
+			if m.Unit != string(known.Unit) || fmt.Sprint(d.Dimensions) != dimensions || d.Namespace != "Holdfast" {
+				t.Errorf("%s is in %s of %s with the dimensions %v", m.Name, m.Unit, d.Namespace, d.Dimensions)
+			}
+			value := fmt.Sprint(want[m.Name].Value)
+			if want[m.Name].Values != nil {
+				value = fmt.Sprint(want[m.Name].Values)
+			}
+			if got := fmt.Sprint(members[m.Name]); got != value {
+				t.Errorf("%s = %s, want %s", m.Name, got, value)
+			}
+			delete(want, m.Name)
 		}
-		if got, want := fmt.Sprint(members[m.Name]), fmt.Sprint(all[i].Value); got != want {
-			t.Errorf("%s = %s, want %s", m.Name, got, want)
+	}
+	if len(want) > 0 {
+		t.Errorf("no directive has %v", want)
+	}
+}
+
+// A dimension is a series of its own for each of its values, and is billed as one. So there
+// are two of them, and neither is the name of something that there is any number of.
+func TestNoMetricHasAnIdAsADimension(t *testing.T) {
+	ids := []string{telemetry.KeyRequestID, telemetry.KeyHoldID, telemetry.KeyReservationID, telemetry.KeyEventID}
+	for _, m := range telemetry.Metrics() {
+		if m.Dimension != "" && m.Dimension != telemetry.DimensionResourceType || slices.Contains(ids, m.Dimension) {
+			t.Errorf("%s has the dimension %s", m.Name, m.Dimension)
 		}
 	}
 }
 
 func TestALineThatCannotBeRightIsNotWritten(t *testing.T) {
-	one := telemetry.Count(telemetry.MetricExpiryReleased, 1)
+	one, held := telemetry.Count(telemetry.MetricExpiryReleased, 1), telemetry.Count(telemetry.MetricHeldUnits, 1)
 	tests := map[string]struct {
 		properties   telemetry.Properties
 		measurements []telemetry.Measurement
@@ -169,6 +203,13 @@ func TestALineThatCannotBeRightIsNotWritten(t *testing.T) {
 		"property over the stage":    {telemetry.Properties{"stage": "prod"}, []telemetry.Measurement{one}},
 		"property over the metric":   {telemetry.Properties{"expiry_released": "7"}, []telemetry.Measurement{one}},
 		"property over the head":     {telemetry.Properties{"_aws": "x"}, []telemetry.Measurement{one}},
+		"too many values":            {nil, []telemetry.Measurement{{Metric: telemetry.MetricExpiryReleased, Values: make([]float64, telemetry.ValuesMax+1)}}},
+		"one value is none":          {nil, []telemetry.Measurement{{Metric: telemetry.MetricExpiryReleased, Values: []float64{1, math.NaN()}}}},
+		"no value of the dimension":  {nil, []telemetry.Measurement{held}},
+		"a blank one":                {telemetry.Properties{"resource_type": " "}, []telemetry.Measurement{held}},
+		"one of another alphabet":    {telemetry.Properties{"resource_type": "좌석"}, []telemetry.Measurement{held}},
+		"one that begins so":         {telemetry.Properties{"resource_type": ":seat"}, []telemetry.Measurement{held}},
+		"one without an end":         {telemetry.Properties{"resource_type": strings.Repeat("a", 1025)}, []telemetry.Measurement{held}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,61 @@
+package telemetry
+
+import "sync"
+
+// Tally adds up counts of one process until they are reported: a line for each of them would
+// cost more than it tells. Its zero value is empty. It is safe for concurrent use.
+//
+// What it holds when Lambda ends the process is lost, so nothing that must be exact may be
+// counted this way.
+type Tally struct {
+	mutex  sync.Mutex
+	counts map[MetricName]int
+}
+
+// Add counts n more of the metric.
+func (t *Tally) Add(metric MetricName, n int) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.counts == nil {
+		t.counts = make(map[MetricName]int)
+	}
+	t.counts[metric] += n
+}
+
+// Empty reports whether nothing was counted since the last Take.
+func (t *Tally) Empty() bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return len(t.counts) == 0
+}
+
+// Take returns what was counted of the metrics, zero where nothing was, in their order, and
+// begins all of the tally anew.
+func (t *Tally) Take(metrics ...MetricName) []Measurement {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	out := make([]Measurement, len(metrics))
+	for i, metric := range metrics {
+		out[i] = Count(metric, t.counts[metric])
+	}
+	t.counts = nil
+	return out
+}
+
+// CommandTally counts in a Tally what package commands tells its counter.
+type CommandTally struct{ Tally *Tally }
+
+// DecidedAnew counts a decision that was made again.
+func (c CommandTally) DecidedAnew() { c.Tally.Add(MetricConflictRetries, 1) }
+
+// Probed counts slots whose stock items were read to find units.
+func (c CommandTally) Probed(slots int) { c.Tally.Add(MetricShardProbes, slots) }
+
+// Split counts a line that is taken from more than one stock item.
+func (c CommandTally) Split() { c.Tally.Add(MetricShardSplits, 1) }
+
+// ConfirmedLate counts a confirm that was refused because the hold was over.
+func (c CommandTally) ConfirmedLate() { c.Tally.Add(MetricConfirmsLate, 1) }
+
+// Short counts a command that was refused because less was left than it wanted.
+func (c CommandTally) Short() { c.Tally.Add(MetricOversellPrevented, 1) }
