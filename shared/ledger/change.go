@@ -260,10 +260,11 @@ func sortStockWrites(writes []StockWrite) {
 
 // Validate returns an error if c could not be right whatever the store holds: too many
 // actions, one item twice, counters that do not follow from the events' movements, a
-// line that is not the sum of its shards, a hold without lines, a hold, reservation, slot or
-// policy without its event, a move that a reservation does not have, a count that changes by
-// nothing or that no limit could allow. A store calls it before it writes; an error is
-// a fault of the code that built c.
+// line that is not the sum of its shards, a hold without lines, a hold, reservation, slot,
+// policy or case without its event, a move that a reservation does not have, a count that
+// changes by nothing or that no limit could allow, stock that is repaired unheard of or to
+// numbers that break P1. A store calls it before it writes; an error is a fault of the code
+// that built c.
 func (c Change) Validate() error {
 	if c.Empty() {
 		return errors.New("change: writes nothing")

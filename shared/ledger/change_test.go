@@ -59,9 +59,16 @@ func TestChangeValidateAcceptsWhatTheBuildersBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	opened := ledger.NewReview(ledger.ReviewFinding, "hold_missing/A", noon)
+	repairedQuota := ledger.RepairQuota(ledger.Quota{Owner: "U-1", Counts: map[ledger.QuotaKey]ledger.Units{"holds": 3}},
+		map[ledger.QuotaKey]ledger.Units{"holds": 2, "slot/A": 1}, ledger.Review{}, opened, originOf("quota"), noon)
+	reviewed, repaired := mustNewHold(t), ledger.Change{}
+	reviewOf(func(*ledger.Change) {})(&reviewed)
+	repairOf(func(*ledger.Change) {})(&repaired)
 	record := ledger.Change{At: noon, Idempotency: &ledger.IdempotencyRecord{ID: "id"}}
 	for name, change := range map[string]ledger.Change{
 		"new slot": newSlot, "new hold": mustNewHold(t), "confirm": confirm, "edit": edit, "record alone": record,
+		"a case": reviewed, "repaired stock": repaired, "repaired quota": repairedQuota, "repaired hold": ledger.RepairHold(hold, originOf("repaired"), noon),
 	} {
 		if err := change.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -78,6 +85,27 @@ func signalsOf(writes ...ledger.SignalWrite) func(*ledger.Change) {
 
 func quotaOf(deltas ...ledger.QuotaDelta) func(*ledger.Change) {
 	return func(c *ledger.Change) { c.Quotas = []ledger.QuotaWrite{{Owner: "U-1", Deltas: deltas}} }
+}
+
+func unitsOf(units ledger.Units) *ledger.Units { return &units }
+
+// reviewOf is a fault in a hold that is made together with the opening of a case.
+func reviewOf(fault func(*ledger.Change)) func(*ledger.Change) {
+	return func(c *ledger.Change) {
+		opened := ledger.NewReview(ledger.ReviewFinding, "hold_missing/A", noon)
+		*c = ledger.Together(*c, ledger.OpenReview(ledger.Review{}, opened, originOf("case"), noon))
+		fault(c)
+	}
+}
+
+// repairOf is a fault in the repair of a slot's stock.
+func repairOf(fault func(*ledger.Change)) func(*ledger.Change) {
+	return func(c *ledger.Change) {
+		*c = ledger.RepairStock(ledger.Slot{ID: "A", Version: 3}, []ledger.StockRepair{{
+			Slot: "A", Replaces: 7, Counters: ledger.Counters{Available: 10, Capacity: 10}, Terms: ledger.Terms{Shards: 1},
+		}}, originOf("repair"), noon)
+		fault(c)
+	}
 }
 
 // Each refusal of Validate is shown once, by one fault in a change that is else right.
@@ -119,11 +147,11 @@ func TestChangeValidateRefuses(t *testing.T) {
 		{"new stock that nothing tells of", "moves by", func(c *ledger.Change) {
 			c.NewStock = []ledger.Stock{{Slot: "C", Counters: ledger.Counters{Available: 1, Capacity: 1}}}
 		}},
-		{"an event without id", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].ID = "" }},
-		{"an event without version", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].Version = 0 }},
-		{"an event of nothing", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].Hold = nil }},
-		{"an event of a hold and a slot", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].Slot = &ledger.Slot{ID: "A"} }},
-		{"an event of a hold and a policy", "is not of one hold, reservation, slot or policy", func(c *ledger.Change) { c.Events[0].Policy = &ledger.ScopePolicy{} }},
+		{"an event without id", "is not of one hold, reservation, slot, policy or case", func(c *ledger.Change) { c.Events[0].ID = "" }},
+		{"an event without version", "is not of one hold, reservation, slot, policy or case", func(c *ledger.Change) { c.Events[0].Version = 0 }},
+		{"an event of nothing", "is not of one hold, reservation, slot, policy or case", func(c *ledger.Change) { c.Events[0].Hold = nil }},
+		{"an event of a hold and a slot", "is not of one hold, reservation, slot, policy or case", func(c *ledger.Change) { c.Events[0].Slot = &ledger.Slot{ID: "A"} }},
+		{"an event of a hold and a policy", "is not of one hold, reservation, slot, policy or case", func(c *ledger.Change) { c.Events[0].Policy = &ledger.ScopePolicy{} }},
 		{"two events of one version", "two events of hold/", func(c *ledger.Change) {
 			second := c.Events[0]
 			second.ID, second.Movements = "another", nil
@@ -165,7 +193,32 @@ func TestChangeValidateRefuses(t *testing.T) {
 		{"a signal without a limit", "counts no signal", signalsOf(ledger.SignalWrite{Signal: aSignal.Signal, Window: noon})},
 		{"a signal of no window", "counts no signal", signalsOf(ledger.SignalWrite{Signal: aSignal.Signal, Max: 1})},
 		{"a window that begins in between", "counts no signal", signalsOf(ledger.SignalWrite{Signal: aSignal.Signal, Window: noon.Add(time.Minute), Max: 1})},
-		{"an event without its hold", "an event without its hold, reservation, slot or policy", func(c *ledger.Change) { c.Holds = nil }},
+		{"an event of a hold and a case", "is not of one hold, reservation, slot, policy or case", func(c *ledger.Change) { c.Events[0].Review = &ledger.Review{} }},
+		{"a case without its event", "without its event", func(c *ledger.Change) {
+			c.Reviews = []ledger.ReviewWrite{{Next: ledger.Review{ID: "review", Version: 1}}}
+		}},
+		{"a case that skips a version", "without its event", reviewOf(func(c *ledger.Change) {
+			c.Reviews[0].Next.Version, c.Events[1].Version = 2, 2
+		})},
+		{"an event without its case", "an event without what it is of", reviewOf(func(c *ledger.Change) { c.Reviews = nil })},
+		{"one case twice", "two actions on review/", reviewOf(func(c *ledger.Change) { c.Reviews = append(c.Reviews, c.Reviews[0]) })},
+		{"stock that is repaired to numbers that break P1", "repaired stock of A", repairOf(func(c *ledger.Change) { c.StockRepairs[0].Counters.Available++ })},
+		{"stock that is repaired below zero", "repaired stock of A", repairOf(func(c *ledger.Change) {
+			c.StockRepairs[0].Counters = ledger.Counters{Available: 11, Held: -1, Capacity: 10}
+		})},
+		{"a repair of stock that is not there", "does not exist", repairOf(func(c *ledger.Change) { c.StockRepairs[0].Replaces = 0 })},
+		{"a repair that is told as something else", "repaired without its event", repairOf(func(c *ledger.Change) { c.Events[0].Type = ledger.EventSlotChanged })},
+		{"a repair that is told of another slot", "repaired without its event", repairOf(func(c *ledger.Change) { c.StockRepairs[0].Slot = "B" })},
+		{"a repair that moves", "not written", repairOf(func(c *ledger.Change) {
+			c.Events[0].Movements = []ledger.Movement{{Slot: "A", From: ledger.BucketHeld, To: ledger.BucketAvailable, Quantity: 1}}
+		})},
+		{"stock that is repaired and written", "two actions on stock/A/0", repairOf(func(c *ledger.Change) { c.Stock = []ledger.StockWrite{{Slot: "A"}} })},
+		{"one repair twice", "two actions on stock/A/0", repairOf(func(c *ledger.Change) { c.StockRepairs = append(c.StockRepairs, c.StockRepairs[0]) })},
+		{"a count that is repaired by nothing", "never be written", quotaOf(ledger.QuotaDelta{Key: "a", Was: unitsOf(1)})},
+		{"a count that is repaired under a limit", "can't be repaired", quotaOf(ledger.QuotaDelta{Key: "a", Units: 1, Max: 5, Was: unitsOf(1)})},
+		{"a count that is required under a limit", "can't be repaired", quotaOf(ledger.QuotaDelta{Key: "a", Max: 5, Was: unitsOf(1)})},
+		{"a count that is repaired below zero", "can't be repaired", quotaOf(ledger.QuotaDelta{Key: "a", Units: -2, Was: unitsOf(1)})},
+		{"an event without its hold", "an event without what it is of", func(c *ledger.Change) { c.Holds = nil }},
 	}
 	for _, test := range tests {
 		change := mustNewHold(t)
@@ -190,8 +243,10 @@ func TestChangeActionsCountsEveryItem(t *testing.T) {
 	change.Policies = make([]ledger.PolicyWrite, 5)
 	change.Quotas = make([]ledger.QuotaWrite, 6)
 	change.Signals = make([]ledger.SignalWrite, 7)
-	if got := change.Actions(); got != holdEventAndThreeStockItems+1+2+3+4+5+6+7 {
-		t.Errorf("with 1 record, 2 claims, 3 slots, 4 new stock items, 5 policies, 6 quotas and 7 signals it has %d actions", got)
+	change.StockRepairs = make([]ledger.StockRepair, 8)
+	change.Reviews = make([]ledger.ReviewWrite, 9)
+	if got := change.Actions(); got != holdEventAndThreeStockItems+1+2+3+4+5+6+7+8+9 {
+		t.Errorf("with 1 record, 2 claims, 3 slots, 4 new stock items, 5 policies, 6 quotas, 7 signals, 8 repairs and 9 cases it has %d actions", got)
 	}
 	if change.Empty() || !(ledger.Change{At: noon}).Empty() {
 		t.Error("Empty does not say whether anything is written")

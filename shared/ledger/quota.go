@@ -65,7 +65,7 @@ type QuotaDelta struct {
 	Units Units
 	Max   Units // zero for no condition
 	// Was, if set, requires that the count is exactly that before; a count that is not there
-	// is zero. Only a repair has it.
+	// is zero. Only a repair has it, and leaves no count below zero.
 	Was *Units
 }
 
@@ -193,6 +193,8 @@ func (w QuotaWrite) validate() error {
 			return fmt.Errorf("change: count %q of %s is not in order after %d others", d.Key, w.Owner, i)
 		case d.Units == 0 && d.Max == 0, d.Max < 0, d.Max > 0 && d.Units > d.Max:
 			return fmt.Errorf("change: count %+v of %s could never be written", d, w.Owner)
+		case d.Was != nil && (d.Units == 0 || d.Max != 0 || *d.Was+d.Units < 0):
+			return fmt.Errorf("change: count %q of %s, which was %d, can't be repaired by %d", d.Key, w.Owner, *d.Was, d.Units)
 		}
 	}
 	return nil

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// ActorAudit is the actor of what the audit opens and puts right by itself.
+const ActorAudit Actor = "system:audit"
+
 // StockRepair sets the counters and the terms of one stock item to what the rest of the
 // ledger says. It moves nothing: the events have told the truth all along, and the item has
 // not kept to it. So no event may have movements of it.
@@ -61,7 +64,7 @@ func RepairReservation(r Reservation, origin Origin, now time.Time) Change {
 
 // RepairQuota sets counts of an owner to what the owner's holds say. Each must still be as
 // it was found. An owner has no events, so the case of the finding, which this decides, tells
-// the story; stored is its record, zero for none.
+// the story; stored is its record, zero for none. The Change is empty if no count differs.
 func RepairQuota(found Quota, want map[QuotaKey]Units, stored, finding Review, origin Origin, now time.Time) Change {
 	write := QuotaWrite{Owner: found.Owner}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
@@ -70,6 +73,10 @@ func RepairQuota(found Quota, want map[QuotaKey]Units, stored, finding Review, o
 			write.Deltas = append(write.Deltas, QuotaDelta{Key: key, Units: want[key] - was, Was: &was})
 		}
 	}
+	if len(write.Deltas) == 0 {
+		return Change{}
+	}
+	finding.Evidence = Shorten(finding.Evidence, EvidenceCharactersMax)
 	finding.Status, finding.Decision, finding.DecidedBy, finding.DecidedAt = ReviewDecided, DecisionRepaired, origin.Actor, now
 	finding.Why = origin.Why
 	c := reviewStep(stored, finding, EventAuditRepaired, origin, now)

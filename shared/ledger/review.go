@@ -135,17 +135,21 @@ func (k ReviewKind) Allows(d ReviewDecision) bool {
 }
 
 // OpenReview opens a case, or opens it again with what is known now; stored is its record,
-// zero for none. A case that is open with the same evidence is left as it is: the Change is
-// empty then.
+// zero for none. The Change is empty where nothing is new: a case that waits with the same
+// evidence, and one that a person dismissed on the same evidence, who would else have to say
+// so again after every audit.
 func OpenReview(stored, opened Review, origin Origin, now time.Time) Change {
-	if stored.Status == ReviewOpen || stored.Status == ReviewClaimed {
-		if stored.Finding == opened.Finding && stored.Evidence == opened.Evidence {
-			return Change{}
-		}
+	opened.Evidence = Shorten(opened.Evidence, EvidenceCharactersMax)
+	same := stored.Version > 0 && stored.Finding == opened.Finding && stored.Evidence == opened.Evidence
+	waits := stored.Status == ReviewOpen || stored.Status == ReviewClaimed
+	if same && (waits || stored.Decision == DecisionDismiss) {
+		return Change{}
+	}
+	opened.Decision, opened.DecidedBy, opened.DecidedAt, opened.Why = stored.Decision, stored.DecidedBy, stored.DecidedAt, stored.Why
+	if waits {
 		opened.OpenedAt, opened.Status = stored.OpenedAt, stored.Status
 		opened.ClaimedBy, opened.ClaimedAt = stored.ClaimedBy, stored.ClaimedAt
 	}
-	opened.Evidence = Shorten(opened.Evidence, EvidenceCharactersMax)
 	return reviewStep(stored, opened, EventReviewOpened, origin, now)
 }
 
