@@ -35,6 +35,7 @@ type reservationFields struct {
 	Grants        []grantFields            `dynamodbav:"grants,omitempty"`
 	CreatedAtMs   int64                    `dynamodbav:"created_at_ms"`
 	UpdatedAtMs   int64                    `dynamodbav:"updated_at_ms"`
+	StatusSinceMs int64                    `dynamodbav:"status_since_ms,omitempty"` // absent in older records
 	DeliveredAtMs int64                    `dynamodbav:"delivered_at_ms,omitempty"`
 	LookAtMs      int64                    `dynamodbav:"look_at_ms,omitempty"`
 	Tries         int                      `dynamodbav:"tries,omitempty"`
@@ -85,7 +86,7 @@ func newReservationFields(r ledger.Reservation) reservationFields {
 		ID: r.ID, Owner: r.Owner, Hold: r.Hold, SoldHold: r.SoldHold, Status: r.Status, Reason: r.Reason,
 		AmountMinor: r.Amount.AmountMinor, Currency: r.Amount.Currency,
 		CreatedAtMs: milliseconds(r.CreatedAt), UpdatedAtMs: milliseconds(r.UpdatedAt),
-		DeliveredAtMs: milliseconds(r.DeliveredAt), LookAtMs: milliseconds(r.LookAt),
+		StatusSinceMs: milliseconds(r.StatusSince), DeliveredAtMs: milliseconds(r.DeliveredAt), LookAtMs: milliseconds(r.LookAt),
 		Tries: r.Tries, HoldsArchived: r.HoldsArchived, Version: r.Version,
 	}
 	for _, a := range r.Attempts {
@@ -109,7 +110,7 @@ func (f reservationFields) reservation() ledger.Reservation {
 		ID: f.ID, Owner: f.Owner, Hold: f.Hold, SoldHold: f.SoldHold, Status: f.Status, Reason: f.Reason,
 		Amount:    ledger.Money{AmountMinor: f.AmountMinor, Currency: f.Currency},
 		CreatedAt: fromMilliseconds(f.CreatedAtMs), UpdatedAt: fromMilliseconds(f.UpdatedAtMs),
-		DeliveredAt: fromMilliseconds(f.DeliveredAtMs), LookAt: fromMilliseconds(f.LookAtMs),
+		StatusSince: fromMilliseconds(f.StatusSinceMs), DeliveredAt: fromMilliseconds(f.DeliveredAtMs), LookAt: fromMilliseconds(f.LookAtMs),
 		Tries: f.Tries, HoldsArchived: f.HoldsArchived, Version: f.Version,
 	}
 	for _, a := range f.Attempts {

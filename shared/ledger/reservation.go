@@ -116,9 +116,12 @@ type Reservation struct {
 	Refunds  []Refund  // in their order, each owed before the provider is asked for it
 	// Grants are the units that the delivery put into other slots, and that were not
 	// taken back.
-	Grants      []Grant
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
+	Grants    []Grant
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	// StatusSince is when it came to its status: a step to the same status records something
+	// beside it, and says nothing about how long it has been waited for.
+	StatusSince time.Time
 	DeliveredAt time.Time // zero before
 	// LookAt is when it is looked at again; zero when nothing is to be done.
 	LookAt time.Time
@@ -275,6 +278,9 @@ func ReservationStep(r, next Reservation, t EventType, movements []Movement, ori
 	next.Tries = 0
 	if r.Version == 0 {
 		next.CreatedAt = now
+	}
+	if next.Status != r.Status {
+		next.StatusSince = now
 	}
 	return Change{
 		At:           now,

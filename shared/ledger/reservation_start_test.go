@@ -39,7 +39,7 @@ func TestStartReservation(t *testing.T) {
 		ID: theReservation, Owner: "U-1", Hold: hold.ID, Status: ledger.ReservationPaymentPending,
 		Amount:   ledger.Money{AmountMinor: 1500, Currency: "USD"},
 		Attempts: []ledger.Attempt{{Number: 1, State: ledger.AttemptOpen, OpenedAt: noon}}, LookAt: noon,
-		CreatedAt: noon, UpdatedAt: noon, Version: 1,
+		CreatedAt: noon, UpdatedAt: noon, StatusSince: noon, Version: 1,
 	}
 	if !reflect.DeepEqual(got, want) || hold.AttemptOpen != 1 || hold.Reservation != theReservation {
 		t.Errorf("got %+v of hold %+v\nwant %+v", got, hold, want)

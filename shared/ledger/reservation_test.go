@@ -131,7 +131,7 @@ func TestReservationStepKeepsAndResets(t *testing.T) {
 	next.Status, next.Tries, next.LookAt = ledger.ReservationAuthorized, 3, later
 	second := ledger.ReservationStep(r, next, ledger.EventReservationAuthorized, nil, originOf("second"), later)
 	want := next
-	want.Version, want.Tries, want.UpdatedAt = 2, 0, later
+	want.Version, want.Tries, want.UpdatedAt, want.StatusSince = 2, 0, later, later
 	if write := second.Reservations[0]; !reflect.DeepEqual(write.Next, want) || write.From != ledger.ReservationPaymentPending || write.Replaces != 1 {
 		t.Errorf("the second step is %+v\nwant %+v", write, want)
 	}
@@ -278,5 +278,25 @@ func TestEventsBesideEachOtherHaveTheirOwnIDs(t *testing.T) {
 	hold.EventID = origin.EventID
 	if hold != origin {
 		t.Errorf("another origin: %+v, want %+v", hold, origin)
+	}
+}
+
+// Only a step to another status begins its time anew.
+func TestAReservationKnowsSinceWhenItIsInItsStatus(t *testing.T) {
+	stored := reservationAt(ledger.ReservationCompensating)
+	stored.StatusSince = noon
+	for _, test := range []struct {
+		to   ledger.ReservationStatus
+		want time.Time
+	}{
+		{ledger.ReservationCompensating, noon},
+		{ledger.ReservationRefundRequired, noon.Add(time.Hour)},
+	} {
+		next := stored.Clone()
+		next.Status = test.to
+		step := ledger.ReservationStep(stored, next, ledger.EventReservationRefundOwed, nil, originOf("step"), noon.Add(time.Hour))
+		if got := step.Reservations[0].Next.StatusSince; !got.Equal(test.want) {
+			t.Errorf("%s since %s, want %s", test.to, got, test.want)
+		}
 	}
 }

@@ -140,6 +140,9 @@ func (s *step) checkFixed(before, after ledger.Reservation) {
 	same.Status, same.Reason, same.Version, same.UpdatedAt = after.Status, after.Reason, after.Version, after.UpdatedAt
 	same.Attempts, same.Refunds, same.Grants, same.DeliveredAt = after.Attempts, after.Refunds, after.Grants, after.DeliveredAt
 	same.LookAt, same.Tries = after.LookAt, after.Tries
+	if before.Status != after.Status {
+		same.StatusSince = after.UpdatedAt
+	}
 	if before.Status == ledger.ReservationAuthorized && after.Status == ledger.ReservationConfirmed {
 		same.SoldHold = after.SoldHold
 	}

@@ -92,6 +92,7 @@ func largestReservationIsStoredExactly(f *fixture) {
 	f.equal("reservation", stored, second.Reservations[0].Next)
 	f.equal("made", stored.CreatedAt, noon)
 	f.equal("changed", stored.UpdatedAt, f.now)
+	f.equal("came to its status", stored.StatusSince, noon)
 	if _, listed := f.lookAt(next.ID); listed {
 		f.Errorf("a reservation that is not looked at again is in the due index")
 	}
