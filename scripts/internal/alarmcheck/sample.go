@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"holdfast/shared/telemetry"
 )
 
 // lineBytesMax bounds one line of a log. CloudWatch cuts a log event at 256 KiB.
@@ -100,15 +102,38 @@ func readLine(line []byte) ([]Sample, error) {
 				dimensions[name] = value
 			}
 			for _, m := range directive.Metrics {
-				value, isNumber := members[m.Name].(float64)
-				if !isNumber {
-					return nil, fmt.Errorf("the metric %s has no number", m.Name)
+				values, err := numbers(members[m.Name])
+				if err != nil {
+					return nil, fmt.Errorf("the metric %s %w", m.Name, err)
 				}
-				samples = append(samples, Sample{
-					NewMetric(directive.Namespace, m.Name, dimensions), time.UnixMilli(head.AWS.Timestamp).UTC(), value,
-				})
+				for _, value := range values {
+					samples = append(samples, Sample{
+						NewMetric(directive.Namespace, m.Name, dimensions), time.UnixMilli(head.AWS.Timestamp).UTC(), value,
+					})
+				}
 			}
 		}
 	}
 	return samples, nil
+}
+
+// numbers are what a metric's member says: one number, or a list of them, each of which counts
+// as if it had been reported by itself.
+func numbers(member any) ([]float64, error) {
+	list, isList := member.([]any)
+	if !isList {
+		list = []any{member}
+	}
+	if len(list) == 0 || len(list) > telemetry.ValuesMax {
+		return nil, fmt.Errorf("has %d numbers", len(list))
+	}
+	out := make([]float64, len(list))
+	for i, one := range list {
+		value, isNumber := one.(float64)
+		if !isNumber {
+			return nil, errors.New("has no number")
+		}
+		out[i] = value
+	}
+	return out, nil
 }

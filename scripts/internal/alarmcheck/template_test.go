@@ -66,20 +66,24 @@ func TestLinesAreReadAsCloudWatchReadsThem(t *testing.T) {
 	const head = `"_aws":{"Timestamp":1772355600000,"CloudWatchMetrics":[{"Namespace":"Holdfast","Dimensions":[["stage"]],"Metrics":[{"Name":"a","Unit":"Count"},{"Name":"b"}]}]}`
 	got, err := alarmcheck.ReadLines(strings.NewReader(
 		`{"level":"INFO","msg":"a log line","a":7}` + "\n" + "panic: no JSON\n" +
-			`{` + head + `,"stage":"dev","a":1.5,"b":2,"request_id":"request_1"}` + "\n"))
+			`{` + head + `,"stage":"dev","a":1.5,"b":[2,0.5],"request_id":"request_1"}` + "\n"))
 	dimensions := map[string]string{"stage": "dev"}
 	want := []alarmcheck.Sample{
 		{Metric: alarmcheck.NewMetric("Holdfast", "a", dimensions), At: now, Value: 1.5},
 		{Metric: alarmcheck.NewMetric("Holdfast", "b", dimensions), At: now, Value: 2},
+		{Metric: alarmcheck.NewMetric("Holdfast", "b", dimensions), At: now, Value: 0.5},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v\nwant %v", got, err, want)
 	}
 	for name, line := range map[string]string{
-		"no dimension": `{` + head + `,"a":1,"b":2}`,
-		"no number":    `{` + head + `,"stage":"dev","a":1}`,
-		"a text":       `{` + head + `,"stage":"dev","a":1,"b":"2"}`,
-		"no time":      strings.Replace(`{`+head+`,"stage":"dev","a":1,"b":2}`, "1772355600000", "0", 1),
+		"no dimension":  `{` + head + `,"a":1,"b":2}`,
+		"no number":     `{` + head + `,"stage":"dev","a":1}`,
+		"an empty list": `{` + head + `,"stage":"dev","a":1,"b":[]}`,
+		"a long list":   `{` + head + `,"stage":"dev","a":1,"b":[0` + strings.Repeat(",0", 100) + `]}`,
+		"a text in it":  `{` + head + `,"stage":"dev","a":1,"b":[0,"2"]}`,
+		"a text":        `{` + head + `,"stage":"dev","a":1,"b":"2"}`,
+		"no time":       strings.Replace(`{`+head+`,"stage":"dev","a":1,"b":2}`, "1772355600000", "0", 1),
 	} {
 		if got, err := alarmcheck.ReadLines(strings.NewReader(line)); err == nil {
 			t.Errorf("%s: %v; want an error", name, got)
