@@ -127,6 +127,8 @@ func (l life) after(event ledger.Event) (next life, allowed bool) {
 		if event.Hold != nil && len(event.Hold.Unreturned()) == 0 {
 			next.status = ledger.StatusReturned
 		}
+	case ledger.EventAuditRepaired: // the item was wrong, and not the hold
+		next.status, next.attempt, allowed = l.status, l.attempt, l.status != "" && next.units == l.units
 	default:
 		return l, false
 	}

@@ -27,6 +27,9 @@ type readable struct {
 	Policies            map[string]ledger.ScopePolicy
 	PolicyEvents        map[string][]ledger.Event
 	Quotas              map[ledger.OwnerID]ledger.Quota
+	Reviews             map[ledger.ReviewID][]ledger.Review
+	ReviewEvents        map[ledger.ReviewID][]ledger.Event
+	InReview            []ledger.InReview
 }
 
 // never is after every release time that a rule uses.
@@ -47,7 +50,8 @@ func (f *fixture) snapshot(c ledger.Change) readable {
 		Stock:        make(map[ledger.SlotID][]ledger.Stock), StockTogether: make(map[ledger.SlotID][]ledger.Stock),
 		Records:  make(map[ledger.IdempotencyID]ledger.IdempotencyRecord),
 		Policies: make(map[string]ledger.ScopePolicy), PolicyEvents: make(map[string][]ledger.Event),
-		Quotas: make(map[ledger.OwnerID]ledger.Quota),
+		Quotas:  make(map[ledger.OwnerID]ledger.Quota),
+		Reviews: make(map[ledger.ReviewID][]ledger.Review), ReviewEvents: make(map[ledger.ReviewID][]ledger.Event),
 	}
 	for _, write := range c.Holds {
 		f.snapshotHold(&r, write.Next)
@@ -82,6 +86,12 @@ func (f *fixture) snapshot(c ledger.Change) readable {
 	}
 	for _, write := range c.Stock {
 		f.snapshotStock(&r, write.Slot)
+	}
+	for _, repair := range c.StockRepairs {
+		f.snapshotStock(&r, repair.Slot)
+	}
+	for _, write := range c.Reviews {
+		f.snapshotReview(&r, write.Next.ID)
 	}
 	if c.Idempotency != nil {
 		record, found, err := f.store.IdempotencyRecord(f.ctx, c.Idempotency.ID)
@@ -163,6 +173,16 @@ func (f *fixture) snapshotPolicy(r *readable, scope ledger.PolicyScope) {
 		r.Policies[name] = policy
 	}
 	r.PolicyEvents[name], err = f.store.PolicyEvents(f.ctx, scope)
+	f.read(err)
+}
+
+func (f *fixture) snapshotReview(r *readable, id ledger.ReviewID) {
+	f.Helper()
+	var err error
+	r.Reviews[id] = f.reviews(id)
+	r.ReviewEvents[id], err = f.store.ReviewEvents(f.ctx, id)
+	f.read(err)
+	r.InReview, _, err = f.store.InReview(f.ctx, ledger.Page{Limit: ledger.PageItemsMax})
 	f.read(err)
 }
 

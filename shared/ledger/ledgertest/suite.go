@@ -29,6 +29,8 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Store) {
 		{"Signal", signalRules},
 		{"Idempotency", idempotencyRules},
 		{"Uniqueness", uniquenessRules},
+		{"Review", reviewRules},
+		{"Repair", repairRules},
 		{"Change", changeRules},
 		{"List", listRules},
 		{"Archive", archiveRules},
