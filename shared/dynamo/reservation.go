@@ -37,6 +37,7 @@ type reservationFields struct {
 	UpdatedAtMs   int64                    `dynamodbav:"updated_at_ms"`
 	StatusSinceMs int64                    `dynamodbav:"status_since_ms,omitempty"` // absent in older records
 	DeliveredAtMs int64                    `dynamodbav:"delivered_at_ms,omitempty"`
+	ApprovedAtMs  int64                    `dynamodbav:"approved_at_ms,omitempty"`
 	LookAtMs      int64                    `dynamodbav:"look_at_ms,omitempty"`
 	Tries         int                      `dynamodbav:"tries,omitempty"`
 	HoldsArchived int                      `dynamodbav:"holds_archived,omitempty"`
@@ -61,6 +62,8 @@ type refundFields struct {
 	State       ledger.RefundState   `dynamodbav:"state"`
 	OwedAtMs    int64                `dynamodbav:"owed_at_ms"`
 	EndedAtMs   int64                `dynamodbav:"ended_at_ms,omitempty"`
+	Again       int                  `dynamodbav:"again,omitempty"`
+	ByHand      bool                 `dynamodbav:"by_hand,omitempty"`
 }
 
 type grantFields struct {
@@ -96,7 +99,7 @@ func newReservationFields(r ledger.Reservation) reservationFields {
 	}
 	for _, r := range r.Refunds {
 		f.Refunds = append(f.Refunds, refundFields{
-			r.Number, r.Attempt, r.AmountMinor, r.Reason, r.State, milliseconds(r.OwedAt), milliseconds(r.EndedAt),
+			r.Number, r.Attempt, r.AmountMinor, r.Reason, r.State, milliseconds(r.OwedAt), milliseconds(r.EndedAt), r.Again, r.ByHand,
 		})
 	}
 	for _, g := range r.Grants {
@@ -123,6 +126,7 @@ func (f reservationFields) reservation() ledger.Reservation {
 		r.Refunds = append(r.Refunds, ledger.Refund{
 			Number: refund.Number, Attempt: refund.Attempt, AmountMinor: refund.AmountMinor, Reason: refund.Reason,
 			State: refund.State, OwedAt: fromMilliseconds(refund.OwedAtMs), EndedAt: fromMilliseconds(refund.EndedAtMs),
+			Again: refund.Again, ByHand: refund.ByHand,
 		})
 	}
 	for _, g := range f.Grants {

@@ -44,6 +44,7 @@ const (
 	CodeReviewNotFound       Code = "review_not_found"             // no such case
 	CodeReviewClaimed        Code = "review_claimed"               // somebody else works on the case
 	CodeReviewDecided        Code = "review_decided"               // the case was decided
+	CodeDecisionNotPossible  Code = "decision_not_possible"        // as things stand now the case can't be decided so
 	CodeReferenceUsed        Code = "payment_reference_used"       // the payment has confirmed another hold
 	CodePaymentUnavailable   Code = "payment_provider_unavailable" // the payment provider could not be asked; nothing was written
 	CodeKeyInProgress        Code = "idempotency_in_progress"      // the same request is being carried out
@@ -128,6 +129,12 @@ func HoldNotFound() *Error {
 // one that is not the caller's (promise P11).
 func ReservationNotFound() *Error {
 	return errorf(CodeReservationNotFound, "no reservation of this id is yours; check the id")
+}
+
+// ReviewNotFound is the one answer for a case that does not exist, and for what does not wait
+// for a person and never did.
+func ReviewNotFound() *Error {
+	return errorf(CodeReviewNotFound, "nothing of this id waits for a person; list the cases, it may have settled itself")
 }
 
 // HoldArchived is the answer for a change of a hold that lies in the archive.

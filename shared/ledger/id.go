@@ -72,6 +72,7 @@ var (
 	holdIDPattern        = regexp.MustCompile(`^hold_[0-9a-z]{26}$`)
 	reservationIDPattern = regexp.MustCompile(`^rsv_[0-9a-z]{26}$`)
 	reviewIDPattern      = regexp.MustCompile(`^review_[0-9a-z]{26}$`)
+	eventIDPattern       = regexp.MustCompile(`^event_[0-9a-z]{26}$`)
 	batchIDPattern       = regexp.MustCompile(`^batch_[0-9a-z]{26}$`)
 )
 
@@ -88,6 +89,9 @@ func ValidReservationID(s string) bool { return reservationIDPattern.MatchString
 
 // ValidReviewID reports whether s has the form of a case's id.
 func ValidReviewID(s string) bool { return reviewIDPattern.MatchString(s) }
+
+// ValidEventID reports whether s has the form of an event id.
+func ValidEventID(s string) bool { return eventIDPattern.MatchString(s) }
 
 // ValidBatchID reports whether s has the form of a batch id.
 func ValidBatchID(s string) bool { return batchIDPattern.MatchString(s) }

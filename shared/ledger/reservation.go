@@ -64,8 +64,8 @@ var reservationMoves = map[ReservationStatus][]ReservationStatus{
 	ReservationCompensating:   {ReservationAuthorized, ReservationCanceled, ReservationRefunded, ReservationRefundRequired, ReservationReview},
 	ReservationCanceled:       {ReservationAuthorized, ReservationCompensating, ReservationRefundRequired},
 	ReservationRefunded:       {ReservationCompensating, ReservationRefundRequired},
-	ReservationRefundRequired: {ReservationRefunded, ReservationCanceled},
-	ReservationReview:         {ReservationAuthorized, ReservationCompensating},
+	ReservationRefundRequired: {ReservationRefunded, ReservationCanceled, ReservationCompensating},
+	ReservationReview:         {ReservationAuthorized, ReservationCaptured, ReservationCompensating},
 }
 
 // Ended reports whether nothing more happens to a reservation of this status by itself.
@@ -123,6 +123,9 @@ type Reservation struct {
 	// beside it, and says nothing about how long it has been waited for.
 	StatusSince time.Time
 	DeliveredAt time.Time // zero before
+	// ApprovedAt is when a person let a payment count that had to be looked at; zero for
+	// never. One that came late buys the units from then on, whatever the policy.
+	ApprovedAt time.Time
 	// LookAt is when it is looked at again; zero when nothing is to be done.
 	LookAt time.Time
 	// Tries counts the looks since the last step. It is kept beside the steps, not by them.
@@ -184,6 +187,12 @@ type Refund struct {
 	State       RefundState
 	OwedAt      time.Time
 	EndedAt     time.Time // zero while it is owed
+	// Again counts how often a person had the provider asked again after it would not. Each
+	// time is another act, under another key.
+	Again int
+	// ByHand says that a person has given it back on another way than by the provider, whose
+	// own sum does not have it.
+	ByHand bool
 }
 
 // Grant is units of a slot that a delivery made.
@@ -361,6 +370,9 @@ func (r Reservation) check() error {
 	}
 	if captured > 1 {
 		return fmt.Errorf("reservation %s keeps the money of %d attempts", r.ID, captured)
+	}
+	if err := r.checkRefunds(); err != nil {
+		return err
 	}
 	return nil
 }

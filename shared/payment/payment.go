@@ -92,6 +92,15 @@ func RefundKey(r ledger.ReservationID, a ledger.AttemptNumber, refund int) Key {
 	return key(r, a, fmt.Sprintf("refund-%d", refund))
 }
 
+// RefundAgainKey is the key of the same refund when a person has had it asked for again so
+// often: RefundKey at first. Under the old key the provider would only repeat its refusal.
+func RefundAgainKey(r ledger.ReservationID, a ledger.AttemptNumber, refund, again int) Key {
+	if again == 0 {
+		return RefundKey(r, a, refund)
+	}
+	return key(r, a, fmt.Sprintf("refund-%d-again-%d", refund, again))
+}
+
 func key(r ledger.ReservationID, a ledger.AttemptNumber, step string) Key {
 	return Key(fmt.Sprintf("%s/%d/%s", r, a, step))
 }

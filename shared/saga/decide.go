@@ -84,6 +84,7 @@ type Effect struct {
 	Attempt     ledger.Attempt
 	AmountMinor int64
 	Refund      int             // the refund's number, of EffectRefund
+	Again       int             // how often a person had that refund asked for again
 	Slots       []ledger.SlotID // of EffectReadStock
 }
 

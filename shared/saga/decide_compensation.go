@@ -99,7 +99,7 @@ func (d decider) contradicted(a ledger.Attempt) bool {
 	case ledger.AttemptVoided:
 		return holdsMoney(p)
 	case ledger.AttemptCaptured:
-		return p.Status == payment.StatusCaptured && p.RefundedMinor < d.Reservation.RefundedMinor(a.Number, ledger.RefundDone)
+		return p.Status == payment.StatusCaptured && p.RefundedMinor < d.Reservation.ProviderRefundedMinor(a.Number)
 	default:
 		return false
 	}

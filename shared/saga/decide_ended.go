@@ -16,6 +16,9 @@ func (d decider) lastAsk(a ledger.Attempt) (Decision, bool) {
 		return Decision{}, true
 	}
 	_, first, known := d.known(a)
+	if first.Answered && r.Status.Ended() && r.Tries >= TriesMax {
+		return Decision{}, true // as in ended
+	}
 	return first, known
 }
 
@@ -38,6 +41,9 @@ func (d decider) ended() Decision {
 	sighting := d.Sightings[attempt.Number]
 	unwanted := r.Status != ledger.ReservationCompleted && holdsMoney(sighting.Payment)
 	switch {
+	case sighting.NotFound && r.Tries >= TriesMax:
+		// A person has ended what the provider does not know, and it keeps saying so.
+		return Decision{}
 	case sighting.Unreachable, sighting.NotFound:
 		return Decision{Retry: true, Answered: sighting.NotFound}
 	case !sighting.Seen:

@@ -32,7 +32,7 @@ func (d decider) refundReason() ledger.Reason {
 // decides, so that an answer that was lost, or a refund that a person made by hand, is
 // not given twice.
 func (d decider) settleRefund(a ledger.Attempt, s Sighting, next ledger.Reservation) Decision {
-	given := d.Reservation.RefundedMinor(a.Number, ledger.RefundDone)
+	given := d.Reservation.ProviderRefundedMinor(a.Number)
 	if short := given - s.Payment.RefundedMinor; short > 0 {
 		return d.refundFailed(next, failedAfterwards(next.Refunds, a.Number, short))
 	}
@@ -50,7 +50,7 @@ func (d decider) settleRefund(a ledger.Attempt, s Sighting, next ledger.Reservat
 	case refund.State == ledger.RefundFailed:
 		return Decision{LookAt: d.seldom()}
 	}
-	return Decision{Effect: Effect{Kind: EffectRefund, Attempt: a, AmountMinor: refund.AmountMinor, Refund: refund.Number}}
+	return Decision{Effect: Effect{Kind: EffectRefund, Attempt: a, AmountMinor: refund.AmountMinor, Refund: refund.Number, Again: refund.Again}}
 }
 
 // refundFailed writes down that a refund is left to a person. What is owed beside it is
@@ -89,7 +89,7 @@ func nextRefund(refunds []ledger.Refund, n ledger.AttemptNumber, surplus int64) 
 func failedAfterwards(refunds []ledger.Refund, n ledger.AttemptNumber, short int64) int {
 	last := -1
 	for i, r := range refunds {
-		if r.Attempt != n || r.State != ledger.RefundDone {
+		if r.Attempt != n || r.State != ledger.RefundDone || r.ByHand {
 			continue
 		}
 		if last < 0 || r.AmountMinor == short || refunds[last].AmountMinor != short {

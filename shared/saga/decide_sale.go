@@ -10,10 +10,16 @@ import (
 // authorized decides when the money is there and the hold is not sold yet. Our own clock
 // in the confirming write decides whether it came in time (case D3).
 func (d decider) authorized() Decision {
-	_, paid := d.Reservation.Current()
+	attempt, paid := d.Reservation.Current()
 	switch {
 	case !paid && d.Hold.Status == ledger.StatusCanceled:
 		return d.compensate(ledger.ReasonHoldCanceled)
+	case d.approved() && paid:
+		if first, waits := d.stillThere(attempt); waits {
+			return first
+		}
+	}
+	switch {
 	case d.live():
 		sold, err := ledger.ConfirmPaid(d.Hold, d.Origin.Beside("hold"), d.Now)
 		return d.sell(d.Hold.ID, sold, err)
@@ -30,9 +36,33 @@ func (d decider) authorized() Decision {
 	}
 }
 
-// latePayment is the policy for this payment, which came late.
+// approved reports whether a person has let the payment count.
+func (d decider) approved() bool { return !d.Reservation.ApprovedAt.IsZero() }
+
+// stillThere makes sure that money which a person has let count is there as it was, before
+// anything is sold for it: days may lie between. It gives what is to be done otherwise.
+func (d decider) stillThere(a ledger.Attempt) (Decision, bool) {
+	sighting, first, known := d.known(a)
+	switch p := sighting.Payment; {
+	case !known && first.Retry && d.waitedEnough():
+		return d.giveUp(), true
+	case !known:
+		return first, true
+	case !holdsMoney(p), p.RefundedMinor > 0:
+		return d.compensate(ledger.ReasonAuthorizationLost), true
+	case !d.matches(a, p):
+		return d.mismatch(a, p), true
+	}
+	return Decision{}, false
+}
+
+// latePayment is the policy for this payment, which came late. A person who was asked by it,
+// and has let the payment count, is not asked again.
 func (d decider) latePayment() ledger.LatePayment {
 	terms := d.Hold.Terms
+	if d.approved() {
+		return ledger.LatePaymentReacquire
+	}
 	attempt, paid := d.Reservation.Current()
 	inTime := paid && !attempt.AuthorizedAt.IsZero() && attempt.AuthorizedAt.Before(d.Hold.ReleaseAt)
 	if terms.LatePayment == ledger.LatePaymentRefund && terms.LateByProvider && inTime {

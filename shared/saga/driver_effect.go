@@ -34,7 +34,7 @@ func (w *drive) perform(ctx context.Context, e Effect) error {
 		if e.Kind == EffectRefund {
 			// The provider's sum may lag behind its own answer. Taken as it is, the refund
 			// would count as one that has failed since.
-			given := w.reservation.RefundedMinor(e.Attempt.Number, ledger.RefundDone) + e.AmountMinor
+			given := w.reservation.ProviderRefundedMinor(e.Attempt.Number) + e.AmountMinor
 			seen.RefundedMinor = max(seen.RefundedMinor, given)
 		}
 		w.sightings[e.Attempt.Number] = Sighting{Seen: true, Payment: seen, Refused: before.Refused, Refunded: e.Refund}
@@ -73,7 +73,7 @@ func (w *drive) call(ctx context.Context, e Effect) (payment.Payment, error) {
 	case EffectVoid:
 		return p.Void(ctx, w.voidKey(n), e.Attempt.Payment)
 	case EffectRefund:
-		return p.Refund(ctx, payment.RefundKey(id, n, e.Refund), e.Attempt.Payment, e.AmountMinor)
+		return p.Refund(ctx, payment.RefundAgainKey(id, n, e.Refund, e.Again), e.Attempt.Payment, e.AmountMinor)
 	default:
 		return p.LookUp(ctx, e.Attempt.Payment)
 	}
