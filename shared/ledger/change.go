@@ -103,6 +103,18 @@ type ReservationWrite struct {
 	Next     Reservation
 	Replaces Version
 	From     ReservationStatus
+	// Since is when it came to From, as far as that is known. No store needs it: it is for who
+	// counts how long reservations take.
+	Since time.Time
+}
+
+// Left is the status that the reservation leaves, and how long it was in it. It is false for
+// a first step, for one within its status, and where it is not known how long.
+func (w ReservationWrite) Left() (ReservationStatus, time.Duration, bool) {
+	if w.From == "" || w.From == w.Next.Status || w.Since.IsZero() {
+		return "", 0, false
+	}
+	return w.From, w.Next.StatusSince.Sub(w.Since), true
 }
 
 // SlotWrite puts Next in place of the slot at version Replaces, or creates it.

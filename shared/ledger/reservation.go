@@ -293,7 +293,7 @@ func ReservationStep(r, next Reservation, t EventType, movements []Movement, ori
 	}
 	return Change{
 		At:           now,
-		Reservations: []ReservationWrite{{Next: next, Replaces: r.Version, From: r.Status}},
+		Reservations: []ReservationWrite{{Next: next, Replaces: r.Version, From: r.Status, Since: r.StatusSince}},
 		Stock:        stockWrites(movements, nil),
 		Events: []Event{{
 			ID: origin.EventID, Type: t, Version: next.Version, OccurredAt: now,

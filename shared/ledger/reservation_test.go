@@ -288,15 +288,30 @@ func TestAReservationKnowsSinceWhenItIsInItsStatus(t *testing.T) {
 	for _, test := range []struct {
 		to   ledger.ReservationStatus
 		want time.Time
+		left bool
 	}{
-		{ledger.ReservationCompensating, noon},
-		{ledger.ReservationRefundRequired, noon.Add(time.Hour)},
+		{ledger.ReservationCompensating, noon, false},
+		{ledger.ReservationRefundRequired, noon.Add(time.Hour), true},
 	} {
 		next := stored.Clone()
 		next.Status = test.to
 		step := ledger.ReservationStep(stored, next, ledger.EventReservationRefundOwed, nil, originOf("step"), noon.Add(time.Hour))
 		if got := step.Reservations[0].Next.StatusSince; !got.Equal(test.want) {
 			t.Errorf("%s since %s, want %s", test.to, got, test.want)
+		}
+		status, after, left := step.Reservations[0].Left()
+		if left != test.left || left && (status != ledger.ReservationCompensating || after != time.Hour) {
+			t.Errorf("to %s: left %s after %s: %t", test.to, status, after, left)
+		}
+	}
+	older := stored
+	older.StatusSince = time.Time{}
+	for name, write := range map[string]ledger.ReservationWrite{
+		"a first step":    {Next: stored},
+		"an older record": {Next: stored, From: ledger.ReservationCaptured, Since: older.StatusSince},
+	} {
+		if status, after, left := write.Left(); left {
+			t.Errorf("%s has left %s after %s", name, status, after)
 		}
 	}
 }
