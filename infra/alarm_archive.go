@@ -14,14 +14,11 @@ const archivesTruncated = 96
 // but the table grows.
 func archiveAlarms(metric metricOf) []alarm {
 	return []alarm{
-		heartbeat("ArchiveHeartbeat", metric(telemetry.MetricArchiveHeartbeat, "Sum", archivePeriod), archivesMissed,
-			"The archive has not run to its end in two hours: old records stay in the table, and nothing is lost. "+
-				"Look at the schedule of the archive function, its dead letters, and its log."),
-		above("ArchiveFailed", metric(telemetry.MetricArchiveFailed, "Sum", archivePeriod), 0, archivesMissed,
-			"Batches of the archive have failed in every run of two hours: what was written differs from what was read back, or the bucket does not answer. Nothing leaves the table then. "+
-				"Look at the log of the archive function for the batch and the error, and at the bucket; scripts/ops archive verify reads a batch again. The next run goes on where this one stopped."),
-		above("ArchiveTruncated", metric(telemetry.MetricArchiveTruncated, "Sum", archivePeriod), 0, archivesTruncated,
-			"The archive has run out of time in every run of a day: records end faster than they are archived, and the table grows. "+
-				"Look at the duration of the archive function and at the throttling of the table; then let it run more often."),
+		heartbeat("ArchiveHeartbeat", metric(telemetry.MetricArchiveHeartbeat, "Sum", archivePeriod), archivesMissed, ticket("archive list hold",
+			"The archive has not run to its end in two hours: old records stay in the table, and nothing is lost.")),
+		above("ArchiveFailed", metric(telemetry.MetricArchiveFailed, "Sum", archivePeriod), 0, archivesMissed, ticket("archive list hold",
+			"Batches of the archive have failed in every run of two hours: what was written differs from what was read back, or the bucket does not answer. Nothing leaves the table then, and the next run goes on where this one stopped.")),
+		above("ArchiveTruncated", metric(telemetry.MetricArchiveTruncated, "Sum", archivePeriod), 0, archivesTruncated, ticket("status",
+			"The archive has run out of time in every run of a day: records end faster than they are archived, and the table grows.")),
 	}
 }

@@ -17,53 +17,47 @@ const (
 	iteratorAgePeriods = 3
 )
 
+// The sections of the runbook that the alarms of all functions share.
+const (
+	sectionErrors    = "FunctionErrors"
+	sectionThrottles = "FunctionThrottles"
+	sectionSlow      = "FunctionSlow"
+)
+
 // gatewayAlarm watches the answers as the clients see them. A function that answers
 // 503 has not failed, so its own errors do not show this.
 func gatewayAlarm(api httpAPI) alarm {
-	failed := awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-		Expression: jsii.String("100 * failed / requests"),
-		Label:      jsii.String("answers 5xx, percent"),
-		Period:     seconds(trafficPeriod),
-		UsingMetrics: &map[string]awscloudwatch.IMetric{
-			"failed":   api.gateway.MetricServerError(over(trafficPeriod, "Sum")),
-			"requests": api.gateway.MetricCount(over(trafficPeriod, "Sum")),
-		},
+	failed := share("answers 5xx, percent", "100 * failed / requests", map[string]awscloudwatch.IMetric{
+		"failed":   api.gateway.MetricServerError(over(trafficPeriod, "Sum")),
+		"requests": api.gateway.MetricCount(over(trafficPeriod, "Sum")),
 	})
-	return above("ApiServerErrors", failed, failedPercentMax, 1,
-		fmt.Sprintf("More than %d %% of the requests were answered 5xx. "+
-			"Look at the access log for the routes and at the log of the api function for the cause; "+
-			"503 with conflicts or throttling means that a slot is hotter than its stock shards allow.", failedPercentMax))
+	return above("ApiServerErrors", failed, failedPercentMax, 1, page("status",
+		fmt.Sprintf("More than %d %% of the requests were answered 5xx: buyers can't buy. "+
+			"503 with conflicts or throttling means that a slot is hotter than its stock shards allow.", failedPercentMax)))
 }
 
 // functionAlarms watch one function. Errors are counted as a share, so that one
 // limit serves a function with a call a minute and one with hundreds a second.
 func functionAlarms(f deployedFunction) []alarm {
 	id := constructID(string(f.Name))
-	failed := awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-		Expression: jsii.String("100 * failed / runs"),
-		Label:      jsii.String("failed runs, percent"),
-		Period:     seconds(trafficPeriod),
-		UsingMetrics: &map[string]awscloudwatch.IMetric{
-			"failed": f.lambda.MetricErrors(over(trafficPeriod, "Sum")),
-			"runs":   f.lambda.MetricInvocations(over(trafficPeriod, "Sum")),
-		},
+	failed := share("failed runs, percent", "100 * failed / runs", map[string]awscloudwatch.IMetric{
+		"failed": f.lambda.MetricErrors(over(trafficPeriod, "Sum")),
+		"runs":   f.lambda.MetricInvocations(over(trafficPeriod, "Sum")),
 	})
 	alarms := []alarm{
-		above(id+"Errors", failed, failedPercentMax, 1,
-			fmt.Sprintf("More than %d %% of the runs of the function %s failed or timed out. Look at its log for the error.", failedPercentMax, f.Name)),
-		above(id+"Throttles", f.lambda.MetricThrottles(over(trafficPeriod, "Sum")), 0, 1,
-			fmt.Sprintf("Runs of the function %s were refused for lack of concurrency. "+
-				"Look at its reserved concurrency, the account's limit, and whether earlier runs hang.", f.Name)),
+		above(id+"Errors", failed, failedPercentMax, 1, ticket("status",
+			fmt.Sprintf("More than %d %% of the runs of the function %s failed or timed out.", failedPercentMax, f.Name)).of(sectionErrors)),
+		above(id+"Throttles", f.lambda.MetricThrottles(over(trafficPeriod, "Sum")), 0, 1, ticket("status",
+			fmt.Sprintf("Runs of the function %s were refused for lack of concurrency.", f.Name)).of(sectionThrottles)),
 		above(id+"Slow", f.lambda.MetricDuration(over(trafficPeriod, "p99")),
-			float64(f.Timeout.Milliseconds())*timeoutShareMax, slowPeriods,
-			fmt.Sprintf("One in a hundred runs of the function %s takes more than %.0f %% of its time-out of %.0f seconds. "+
-				"Look at the latency and throttling of the table before runs begin to be cut off.", f.Name, 100*timeoutShareMax, f.Timeout.Seconds())),
+			float64(f.Timeout.Milliseconds())*timeoutShareMax, slowPeriods, ticket("status",
+				fmt.Sprintf("One in a hundred runs of the function %s takes more than %.0f %% of its time-out of %.0f seconds, and will soon be cut off.",
+					f.Name, 100*timeoutShareMax, f.Timeout.Seconds())).of(sectionSlow)),
 	}
 	if f.Stream != nil {
 		age := f.lambda.Metric(jsii.String("IteratorAge"), over(minutePeriod, "Maximum"))
-		alarms = append(alarms, above(id+"Behind", age, float64(iteratorAgeMax.Milliseconds()), iteratorAgePeriods,
-			fmt.Sprintf("The function %s reads stream records that are older than %.0f seconds: consumers hear late what happened. "+
-				"Look at its errors for a record that is retried, and at throttling of the event bus.", f.Name, iteratorAgeMax.Seconds())))
+		alarms = append(alarms, above(id+"Behind", age, float64(iteratorAgeMax.Milliseconds()), iteratorAgePeriods, ticket("status",
+			fmt.Sprintf("The function %s reads stream records that are older than %.0f seconds: consumers hear late what happened.", f.Name, iteratorAgeMax.Seconds()))))
 	}
 	return alarms
 }

@@ -16,14 +16,13 @@ func queueAlarms(w watched) []alarm {
 	var alarms []alarm
 	for _, resource := range topology.QueuesForPeople() {
 		meaning := fmt.Sprintf("Dead letters wait in the queue %s: work was given up after its retries. "+
-			"Read the messages for the reason; the ledger itself still has the truth, so repair the cause first and then replay.", resource)
+			"The ledger itself still has the truth, so repair the cause first.", resource)
 		if resource == topology.ResourceExpiryFailed {
-			meaning = fmt.Sprintf("The queue %s was told of holds that could not be ended: their stock stays locked, and they are tried every few minutes. "+
-				"Read the messages for the holds and the log of the expiry function for the errors; repair the cause, run scripts/ops retry, and delete the messages.", resource)
+			meaning = fmt.Sprintf("The queue %s was told of holds that could not be ended: their stock stays locked, and they are tried every few minutes.", resource)
 		}
 		queue := w.resources.queues.forPeople[resource]
 		alarms = append(alarms, above(constructID(string(resource))+"Waiting",
-			queue.MetricApproximateNumberOfMessagesVisible(over(minutePeriod, "Maximum")), 0, 1, meaning))
+			queue.MetricApproximateNumberOfMessagesVisible(over(minutePeriod, "Maximum")), 0, 1, page("status", meaning)))
 	}
 	for _, f := range w.functions {
 		if f.Queue == nil {
@@ -33,9 +32,9 @@ func queueAlarms(w watched) []alarm {
 		late := f.Queue.DelayMax + queueReceivesLate*f.Queue.VisibilityTimeout
 		queue := w.resources.queues.work[f.Queue.Queue]
 		alarms = append(alarms, above(constructID(string(f.Queue.Queue))+"Old",
-			queue.MetricApproximateAgeOfOldestMessage(over(minutePeriod, "Maximum")), late.Seconds(), 1,
-			fmt.Sprintf("A message in the queue %s waits for more than %.0f seconds: the function %s does not keep up, or fails at it again and again. "+
-				"Look at the errors, throttles and log of that function, and at the state of the services that it calls.", f.Queue.Queue, late.Seconds(), f.Name)))
+			queue.MetricApproximateAgeOfOldestMessage(over(minutePeriod, "Maximum")), late.Seconds(), 1, ticket("status",
+				fmt.Sprintf("A message in the queue %s waits for more than %.0f seconds: the function %s does not keep up, or fails at it again and again.",
+					f.Queue.Queue, late.Seconds(), f.Name))))
 	}
 	return alarms
 }

@@ -8,10 +8,23 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newAlarmTopic makes the stage's topic for alarms.
-func newAlarmTopic(stack awscdk.Stack, chosen settings) awssns.Topic {
-	topic := awssns.NewTopic(stack, jsii.String("Alarms"), &awssns.TopicProps{
-		DisplayName: jsii.String("Holdfast " + string(chosen.Name)),
+// alarmTopics are where alarms go: one for each severity, because what wakes people and
+// what they read in the morning are told by different ways.
+type alarmTopics struct {
+	pages, tickets awssns.Topic
+}
+
+// newAlarmTopics makes the stage's topics for alarms.
+func newAlarmTopics(stack awscdk.Stack, chosen settings) alarmTopics {
+	return alarmTopics{
+		pages:   newAlarmTopic(stack, chosen, "Pages", "pages"),
+		tickets: newAlarmTopic(stack, chosen, "Tickets", "tickets"),
+	}
+}
+
+func newAlarmTopic(stack awscdk.Stack, chosen settings, id, name string) awssns.Topic {
+	topic := awssns.NewTopic(stack, jsii.String(id), &awssns.TopicProps{
+		DisplayName: jsii.String("Holdfast " + string(chosen.Name) + " " + name),
 		EnforceSSL:  jsii.Bool(true),
 	})
 	// A policy of our own replaces the default one, which let the alarms publish.

@@ -13,14 +13,15 @@ import (
 
 // The names of the stack's outputs.
 const (
-	outputAPIURL        = "ApiUrl"
-	outputTableName     = "TableName"
-	outputEventBusName  = "EventBusName"
-	outputAlarmTopicARN = "AlarmTopicArn"
-	outputPaymentSecret = "PaymentSecretArn"
-	outputArchiveBucket = "ArchiveBucketName"
-	outputDueQueue      = "DueQueueUrl"
-	outputSagaQueue     = "SagaQueueUrl"
+	outputAPIURL         = "ApiUrl"
+	outputTableName      = "TableName"
+	outputEventBusName   = "EventBusName"
+	outputPageTopicARN   = "PageTopicArn"
+	outputTicketTopicARN = "TicketTopicArn"
+	outputPaymentSecret  = "PaymentSecretArn"
+	outputArchiveBucket  = "ArchiveBucketName"
+	outputDueQueue       = "DueQueueUrl"
+	outputSagaQueue      = "SagaQueueUrl"
 )
 
 // newStack makes the whole of Holdfast for one stage. The stage is in the stack's
@@ -63,9 +64,9 @@ func newStack(scope constructs.Construct, chosen settings, moduleRoot string) (a
 	if err != nil {
 		return nil, fmt.Errorf("API: %w", err)
 	}
-	topic := newAlarmTopic(stack, chosen)
+	topics := newAlarmTopics(stack, chosen)
 	made := watched{chosen.stage, functions, found, api}
-	addAlarms(stack, topic, made)
+	addDashboard(stack, made, addAlarms(stack, topics, made))
 	suppressNag(stack, made)
 	output := func(id string, value *string, description string) {
 		awscdk.NewCfnOutput(stack, jsii.String(id), &awscdk.CfnOutputProps{
@@ -79,7 +80,8 @@ func newStack(scope constructs.Construct, chosen settings, moduleRoot string) (a
 	output(outputArchiveBucket, found.archive.BucketName(), "Name of the bucket of what has left the table")
 	output(outputDueQueue, found.queues.work[topology.ResourceDueQueue].QueueUrl(), "Queue that ends holds at their due time")
 	output(outputSagaQueue, found.queues.work[topology.ResourceSagaQueue].QueueUrl(), "Queue that makes the saga look at a reservation")
-	output(outputAlarmTopicARN, topic.TopicArn(), "Topic that every alarm is sent to")
+	output(outputPageTopicARN, topics.pages.TopicArn(), "Topic of the alarms that wake somebody")
+	output(outputTicketTopicARN, topics.tickets.TopicArn(), "Topic of the alarms that somebody reads in working hours")
 	return stack, nil
 }
 

@@ -9,14 +9,15 @@ import (
 
 func TestOutputsSayWhereThingsAre(t *testing.T) {
 	want := map[string]string{
-		outputAPIURL:        "Gateway.ApiEndpoint",
-		outputTableName:     "Table",
-		outputEventBusName:  "EventBus",
-		outputAlarmTopicARN: "Alarms",
-		outputPaymentSecret: "PaymentSecret",
-		outputArchiveBucket: "ArchiveBucket",
-		outputDueQueue:      "DueQueue",
-		outputSagaQueue:     "SagaQueue",
+		outputAPIURL:         "Gateway.ApiEndpoint",
+		outputTableName:      "Table",
+		outputEventBusName:   "EventBus",
+		outputPageTopicARN:   "Pages",
+		outputTicketTopicARN: "Tickets",
+		outputPaymentSecret:  "PaymentSecret",
+		outputArchiveBucket:  "ArchiveBucket",
+		outputDueQueue:       "DueQueue",
+		outputSagaQueue:      "SagaQueue",
 	}
 	eachStage(t, func(t *testing.T, s synthesis) {
 		for name, value := range want {
