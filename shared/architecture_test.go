@@ -29,11 +29,13 @@ var mayImport = map[string][]string{
 	"shared/skew":      {"shared/system"},
 	"shared/dynamo":    append([]string{"shared/lease"}, inward...),
 	"shared/due":       {"shared/ledger"},
+	"shared/explain":   {"shared/ledger"},
 	"shared/outbox":    append([]string{"shared/payment", "shared/due"}, inward...), // a wake-up is a payment.Message
-	"shared/archive":   append([]string{"shared/due", "shared/lease"}, inward...),
+	"shared/objects":   {"shared/system"},
+	"shared/archive":   append([]string{"shared/due", "shared/lease", "shared/objects"}, inward...),
 	"shared/webhook":   append([]string{"shared/payment"}, inward...),
 	"shared/saga":      append([]string{"shared/commands", "shared/due", "shared/payment"}, inward...),
-	"shared/reconcile": append([]string{"shared/outbox"}, inward...), // it redrives through the relay
+	"shared/reconcile": append([]string{"shared/outbox", "shared/objects", "shared/payment"}, inward...), // it redrives through the relay
 	"shared/expiry":    append([]string{"shared/commands", "shared/due", "shared/lease", "shared/skew"}, inward...),
 	"shared/httpapi":   append([]string{"shared/commands", "shared/payment", "shared/skew"}, inward...),
 	"infra":            {"shared/topology", "shared/dynamo", "shared/telemetry"},
@@ -47,15 +49,15 @@ var adapters = []string{"shared/payment/stripe"}
 
 var (
 	// standardLibraryOnly are the parts that nothing outside Go itself can break.
-	standardLibraryOnly = []string{"shared/ledger", "shared/commands", "shared/system", "shared/topology"}
+	standardLibraryOnly = []string{"shared/ledger", "shared/commands", "shared/explain", "shared/system", "shared/topology"}
 	// withoutMachine are the parts that a simulation must own to the last bit.
-	withoutMachine  = []string{"shared/ledger", "shared/commands"}
+	withoutMachine  = []string{"shared/ledger", "shared/commands", "shared/explain"}
 	machinePackages = []string{"os", "os/exec", "math/rand", "math/rand/v2", "crypto/rand", "net", "net/http", "syscall"}
 	clockNames      = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 	// withoutGoroutines are the parts whose order of steps a simulation replays.
 	withoutGoroutines = []string{
 		"shared/ledger", "shared/commands", "shared/dynamo", "shared/expiry", "shared/outbox", "shared/httpapi", "shared/reconcile",
-		"shared/due", "shared/saga", "shared/webhook", "shared/payment", "shared/lease", "shared/archive",
+		"shared/due", "shared/saga", "shared/webhook", "shared/payment", "shared/lease", "shared/objects", "shared/archive",
 	}
 )
 

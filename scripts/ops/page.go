@@ -9,7 +9,7 @@ import (
 )
 
 // pagesMax bounds the pages that are read of one list, of ledger.PageItemsMax entries or
-// archive.ListObjectsMax names: more than that no operator works on at once.
+// objects.ListObjectsMax names: more than that no operator works on at once.
 const pagesMax = 10_000
 
 // eachPage reads page after page, from the first on, until there is no next one.

@@ -8,6 +8,7 @@ import (
 
 	"holdfast/shared/lease"
 	"holdfast/shared/ledger"
+	"holdfast/shared/objects"
 	"holdfast/shared/system"
 )
 
@@ -62,7 +63,7 @@ func (s *shardRun) resume(ctx context.Context, b *batch) (complete bool, err err
 		}
 	}
 	object, err := s.bucket.read(ctx, batchOf(b.plan).DataKey())
-	if errors.Is(err, ErrNotThere) && !b.plan.Sealed {
+	if errors.Is(err, objects.ErrNotThere) && !b.plan.Sealed {
 		lines, err := s.gather(ctx, b)
 		if err != nil || len(lines) == 0 {
 			return false, err

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"holdfast/shared/ledger"
+	"holdfast/shared/objects"
 )
 
 // batchBytesMax bounds the lines of a batch before they are compressed. A batch is in
@@ -69,7 +70,7 @@ func decompress(object []byte) ([][]byte, error) {
 		return nil, fmt.Errorf("decompress a batch: %w", err)
 	}
 	if len(text) > batchBytesMax {
-		return nil, fmt.Errorf("decompress a batch: %w", ErrTooLarge)
+		return nil, fmt.Errorf("decompress a batch: %w", objects.ErrTooLarge)
 	}
 	if err := reader.Close(); err != nil {
 		return nil, fmt.Errorf("decompress a batch: %w", err)

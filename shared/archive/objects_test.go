@@ -8,6 +8,7 @@ import (
 	"holdfast/shared/archive"
 	"holdfast/shared/archive/archivetest"
 	"holdfast/shared/ledger"
+	"holdfast/shared/objects"
 )
 
 // faultOnce lets the first call of an operation on a name with that end go wrong.
@@ -106,7 +107,7 @@ func TestNothingIsMarkedThatDoesNotReadBack(t *testing.T) {
 		}
 		for range 2 { // the second run finds the object as it is
 			report, err := w.run()
-			if tooLarge := name == "too large"; errors.Is(err, archive.ErrTooLarge) != tooLarge {
+			if tooLarge := name == "too large"; errors.Is(err, objects.ErrTooLarge) != tooLarge {
 				t.Errorf("%s: %v", name, err)
 			}
 			if err == nil || report.Failed != 1 || report.Archived != 0 {

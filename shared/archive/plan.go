@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/shared/ledger"
+	"holdfast/shared/objects"
 	"holdfast/shared/system"
 )
 
@@ -185,7 +186,7 @@ func (s *shardRun) consider(ctx context.Context, b *batch, entry ledger.ArchiveE
 // unreadable says that the record is at fault, and not the way to it: a table that refuses
 // the call, as for want of a permission, says nothing about the record.
 func unreadable(err error) bool {
-	return err != nil && ledger.CodeOf(err) == ledger.CodeInternal && codeOf(err) == ""
+	return err != nil && ledger.CodeOf(err) == ledger.CodeInternal && objects.CodeOf(err) == ""
 }
 
 // putOff looks at the entry again after PutOffFor. A cause is told: a person must see why

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"holdfast/shared/ledger"
+	"holdfast/shared/objects"
 	"holdfast/shared/system"
 )
 
@@ -158,7 +159,7 @@ func (a *Archive) open(ctx context.Context, b Batch) (Manifest, data, error) {
 
 func (a *Archive) manifest(ctx context.Context, b Batch) (Manifest, error) {
 	text, err := a.bucket.read(ctx, b.ManifestKey())
-	if errors.Is(err, ErrNotThere) {
+	if errors.Is(err, objects.ErrNotThere) {
 		return Manifest{}, fmt.Errorf("%w: %w", ErrNoBatch, err)
 	}
 	if err != nil {

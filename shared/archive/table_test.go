@@ -9,10 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"holdfast/shared/archive"
 	"holdfast/shared/archive/archivetest"
 	"holdfast/shared/dynamo"
 	"holdfast/shared/ledger"
+	"holdfast/shared/objects"
 	"holdfast/shared/sim/table"
 )
 
@@ -31,7 +31,7 @@ type watched struct {
 var (
 	_ dynamo.Client     = (*watched)(nil)
 	_ dynamo.ScanClient = (*watched)(nil)
-	_ archive.Client    = (*watched)(nil)
+	_ objects.Client    = (*watched)(nil)
 )
 
 func newWatched(tb testing.TB) *watched {

@@ -7,8 +7,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
-
-	"holdfast/shared/archive"
 )
 
 const bucketName = "sim-archive"
@@ -18,8 +16,6 @@ type objects struct {
 	world    *world
 	instance *instance
 }
-
-var _ archive.Client = (*objects)(nil)
 
 // PutObject writes an object, unless another write of it is said to be running.
 func (o *objects) PutObject(ctx context.Context, in *s3.PutObjectInput, options ...func(*s3.Options)) (*s3.PutObjectOutput, error) {
