@@ -61,7 +61,7 @@
 //
 // A transition is a function from values to a Change or an error. Of slots: [NewSlot],
 // [EditSlot]. Of policies: [SetPolicy]. Of holds: [NewHold], [EditHold], [Confirm],
-// [ConfirmPart], [Cancel], [Expire], [ReturnUnpaid]. Of an owner: [ForgetExpiries]. Of a
+// [ConfirmPart], [Cancel], [Expire], [ReturnUnpaid]. Of an owner: [ForgetExpiries], [EndCooldown]. Of a
 // hold with its reservation: [StartReservation], [StartNextAttempt], [ConfirmPaid],
 // [Reacquire], [Return], [GiveUp], [CancelReservation], [Deliver]. The other steps of a
 // reservation are decided in package saga and made by [ReservationStep]; [Together] puts a

@@ -105,6 +105,7 @@ const (
 	CommandClaimReview  Command = "review.claim"
 	CommandDecideReview Command = "review.decide"
 	CommandRepair       Command = "audit.repair"
+	CommandEndCooldown  Command = "owner.end_cooldown"
 )
 
 // Origin is where a change comes from. EventID is drawn once per command, before the
