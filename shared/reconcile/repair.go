@@ -96,8 +96,8 @@ func planRewrite(f Finding) (ActionKind, string) {
 		return ActionRepairHold, why
 	case f.Reservation != "":
 		return ActionRepairReservation, why
-	case f.Slot != "" && f.Kind == FindingTimeToLive:
-		return planStock(f)
+	case f.Slot != "" && f.Kind == FindingTimeToLive && f.Proof.Excess == (ledger.Counters{}):
+		return ActionRepairStock, why
 	}
 	return ActionReview, "nothing rewrites an item of this kind"
 }

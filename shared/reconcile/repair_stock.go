@@ -1,0 +1,119 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"holdfast/shared/ledger"
+)
+
+// repairStock takes from stock items of one slot what they have too much.
+//
+// The proof says by how much a counter was wrong, at the slot's version. Holds that came and
+// went since have changed the counter and what it should be alike, so the difference is still
+// true, and is taken from what the item has now. Only an edit of the slot or another repair
+// could have ended that, and both change the slot's version: then nothing is written.
+func (r *repairRun) repairStock(ctx context.Context, job repairJob) error {
+	return r.decideAnew(ctx, job, RepairDone, func(now time.Time) (repairStep, error) {
+		slot, stock, err := r.slotAndStock(ctx, ledger.SlotID(job.of))
+		if err != nil {
+			return repairStep{}, err
+		}
+		plan, taken := newStockPlan(slot, stock), repairJob{do: job.do, of: job.of}
+		for _, at := range job.at {
+			if reason := plan.add(r.results[at].Action.Finding); reason != "" {
+				r.say(repairJob{at: []int{at}}, RepairSkipped, reason)
+				continue
+			}
+			taken.at = append(taken.at, at)
+		}
+		repairs, notes, doubt := plan.repairs()
+		switch {
+		case doubt != "":
+			return repairStep{}, r.askAll(ctx, taken, doubt)
+		case len(repairs) == 0:
+			r.say(taken, RepairSkipped, "it is right by now")
+			return repairStep{}, nil
+		}
+		origin := r.origin(r.finding(taken).Action.Finding, ledger.CommandRepair)
+		return repairStep{taken, ledger.RepairStock(slot, repairs, origin, now), strings.Join(notes, "; ")}, nil
+	})
+}
+
+// slotAndStock reads the slot and its stock at one moment. A slot that is not there is the
+// zero slot.
+func (r *repairRun) slotAndStock(ctx context.Context, id ledger.SlotID) (ledger.Slot, []ledger.Stock, error) {
+	slots, err := r.Store.Slots(ctx, []ledger.SlotID{id})
+	if err != nil || len(slots) == 0 {
+		return ledger.Slot{}, nil, err
+	}
+	stock, err := r.Store.StockAtOneMoment(ctx, slots[0])
+	return slots[0], stock, err
+}
+
+// stockPlan is what is to be put right about the stock of one slot.
+type stockPlan struct {
+	slot  ledger.Slot
+	stock []ledger.Stock
+	// excess is what each stock item that is put right has too much.
+	excess map[ledger.Shard]ledger.Counters
+	// rewrite are those that are written even if their numbers are right: a time to live is
+	// nothing that could be read here.
+	rewrite map[ledger.Shard]bool
+}
+
+func newStockPlan(slot ledger.Slot, stock []ledger.Stock) *stockPlan {
+	return &stockPlan{slot: slot, stock: stock, excess: map[ledger.Shard]ledger.Counters{}, rewrite: map[ledger.Shard]bool{}}
+}
+
+// add takes a finding into the plan, or says why not.
+func (p *stockPlan) add(f Finding) string {
+	switch known, twice := p.excess[f.Shard]; {
+	case p.slot.Version == 0:
+		return "there is no such slot"
+	case f.Proof.Version != p.slot.Version:
+		return fmt.Sprintf("the slot has taken a step since: it was at version %d, and is at %d", f.Proof.Version, p.slot.Version)
+	case twice && known != (ledger.Counters{}) && f.Proof.Excess != (ledger.Counters{}) && known != f.Proof.Excess:
+		return "another finding about the same stock item has other numbers"
+	case !twice || known == (ledger.Counters{}):
+		p.excess[f.Shard] = f.Proof.Excess
+	}
+	p.rewrite[f.Shard] = p.rewrite[f.Shard] || f.Kind == FindingTimeToLive
+	return ""
+}
+
+// repairs are the repairs, and each in words. doubt says why there can be none: without the
+// numbers, which change while the slot is sold, so that the case that is opened stays as it is.
+func (p *stockPlan) repairs() (repairs []ledger.StockRepair, notes []string, doubt string) {
+	for shard, excess := range p.excess {
+		i := slices.IndexFunc(p.stock, func(s ledger.Stock) bool { return s.Shard == shard })
+		if i < 0 {
+			return nil, nil, fmt.Sprintf("shard %d of the slot has no stock item", shard)
+		}
+		found := p.stock[i]
+		want := found.Counters.Plus(negative(excess))
+		if want.Check() != nil {
+			return nil, nil, fmt.Sprintf("without what is too much, shard %d would have impossible numbers still", shard)
+		}
+		if want == found.Counters && found.Terms == p.slot.Terms && !p.rewrite[shard] {
+			continue
+		}
+		repairs = append(repairs, ledger.StockRepair{Slot: p.slot.ID, Shard: shard, Replaces: found.Version, Counters: want, Terms: p.slot.Terms})
+		notes = append(notes, fmt.Sprintf("shard %d: %s instead of %s, at version %d", shard, inWords(want), inWords(found.Counters), found.Version))
+	}
+	slices.SortFunc(repairs, func(a, b ledger.StockRepair) int { return int(a.Shard) - int(b.Shard) })
+	slices.Sort(notes)
+	return repairs, notes, ""
+}
+
+func negative(c ledger.Counters) ledger.Counters {
+	return ledger.Counters{Available: -c.Available, Held: -c.Held, Confirmed: -c.Confirmed, Capacity: -c.Capacity}
+}
+
+// inWords are counters as operators write them: available/held/confirmed/capacity.
+func inWords(c ledger.Counters) string {
+	return fmt.Sprintf("%d/%d/%d/%d", c.Available, c.Held, c.Confirmed, c.Capacity)
+}
