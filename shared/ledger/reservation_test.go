@@ -29,8 +29,8 @@ var moves = map[ledger.ReservationStatus]string{
 	ledger.ReservationCompensating:   "AUTHORIZED CANCELED REFUNDED REFUND_REQUIRED REVIEW",
 	ledger.ReservationCanceled:       "AUTHORIZED COMPENSATING REFUND_REQUIRED",
 	ledger.ReservationRefunded:       "COMPENSATING REFUND_REQUIRED",
-	ledger.ReservationRefundRequired: "REFUNDED CANCELED",
-	ledger.ReservationReview:         "AUTHORIZED COMPENSATING",
+	ledger.ReservationRefundRequired: "REFUNDED CANCELED COMPENSATING",
+	ledger.ReservationReview:         "AUTHORIZED CAPTURED COMPENSATING",
 }
 
 // reservationAt is a reservation in that status, or none for "".

@@ -42,7 +42,7 @@ func (f *fixture) largestReservation() ledger.Reservation {
 	r := ledger.Reservation{
 		ID: f.reservationID(), Owner: theOwner, Hold: f.holdID(), SoldHold: f.holdID(), Status: ledger.ReservationAuthorized,
 		Reason: ledger.ReasonOwnerCanceled, Amount: ledger.Money{AmountMinor: ledger.AmountMinorMax, Currency: dollar},
-		DeliveredAt: f.now.Add(7 * time.Millisecond), LookAt: f.now.Add(77 * time.Millisecond),
+		DeliveredAt: f.now.Add(7 * time.Millisecond), ApprovedAt: f.now.Add(9 * time.Millisecond), LookAt: f.now.Add(77 * time.Millisecond),
 	}
 	for n := range ledger.AttemptsMax {
 		r.Attempts = append(r.Attempts, ledger.Attempt{
@@ -56,6 +56,7 @@ func (f *fixture) largestReservation() ledger.Reservation {
 		refund := ledger.Refund{
 			Number: n + 1, Attempt: ledger.AttemptNumber(n%ledger.AttemptsMax + 1), AmountMinor: ledger.AmountMinorMax / ledger.RefundsMax,
 			Reason: ledger.ReasonAuthorizationLost, State: states[n%len(states)], OwedAt: f.now.Add(time.Duration(n) * time.Second),
+			Again: n, ByHand: states[n%len(states)] == ledger.RefundDone,
 		}
 		if refund.State != ledger.RefundOwed {
 			refund.EndedAt = refund.OwedAt.Add(time.Millisecond)
