@@ -20,6 +20,8 @@ const (
 	EnvelopeBytesMax = 1<<20 + 16<<10
 	// numberCharactersMax is enough for every number that Holdfast writes.
 	numberCharactersMax = 20
+	// kindAudit is what the types of the audit's events begin with.
+	kindAudit = "audit"
 	// timeLayout is how Holdfast writes times.
 	timeLayout = "2006-01-02T15:04:05.000Z"
 )
@@ -141,9 +143,12 @@ func eventOf(detail any) (Event, error) {
 }
 
 // subjectOf names the thing that an event of this type is of: the member that is called
-// like the first part of the type has it.
+// like the first part of the type has it. An event of the audit has one of several members.
 func subjectOf(t Type, members map[string]any) (Subject, error) {
 	kind, _, _ := strings.Cut(string(t), ".")
+	if kind == kindAudit {
+		kind = auditedKind(members)
+	}
 	thing, _ := members[kind].(map[string]any)
 	if Kind(kind) == KindPolicy {
 		return policySubject(thing)
@@ -153,6 +158,17 @@ func subjectOf(t Type, members map[string]any) (Subject, error) {
 		return Subject{}, fmt.Errorf("the event has no %s with an id", kind)
 	}
 	return Subject{Kind: Kind(kind), ID: id}, nil
+}
+
+// auditedKind is the kind of the thing that the audit has put right. The schema says that
+// there is one.
+func auditedKind(members map[string]any) string {
+	for _, kind := range []Kind{KindHold, KindReservation, KindSlot, KindReview} {
+		if _, present := members[string(kind)]; present {
+			return string(kind)
+		}
+	}
+	return kindAudit
 }
 
 // policySubject names a policy by what it is of: a resource type, or a resource of one.

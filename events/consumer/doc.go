@@ -12,7 +12,7 @@
 //   - An event whose event_id was handled is a duplicate. The id of the envelope says
 //     nothing: it differs each time that an event is sent.
 //   - An event whose version is lower than the highest version that was handled of its
-//     subject (one hold, reservation, slot or policy) is outdated. Each event tells the whole state
+//     subject (one hold, reservation, slot, policy or case) is outdated. Each event tells the whole state
 //     of its subject, so nothing is missed by who wants to know how it is now. Who adds up
 //     what happened instead needs every event, and sets [Inbox.Older].
 //

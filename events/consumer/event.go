@@ -18,12 +18,15 @@ type Version int64
 // Kind is what kind of thing an event is of.
 type Kind string
 
-// The kinds. The type of an event begins with its kind.
+// The kinds. The type of an event begins with its kind, unless it is of the audit: that puts
+// right things of all kinds.
 const (
 	KindHold        Kind = "hold"
 	KindReservation Kind = "reservation"
 	KindSlot        Kind = "slot"
 	KindPolicy      Kind = "policy"
+	// KindReview is a case that a person must decide.
+	KindReview Kind = "review"
 )
 
 // Subject is the one thing that an event is of. Its events are in the order of their

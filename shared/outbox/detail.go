@@ -26,6 +26,7 @@ type eventDetail struct {
 	Reservation *reservationDetail `json:"reservation,omitempty"`
 	Slot        *slotDetail        `json:"slot,omitempty"`
 	Policy      *scopePolicyDetail `json:"policy,omitempty"`
+	Review      *reviewDetail      `json:"review,omitempty"`
 	Movements   []movementDetail   `json:"movements"`
 }
 
@@ -97,7 +98,7 @@ type movementDetail struct {
 func renderDetail(e ledger.Event, stage string) ([]byte, error) {
 	detail := eventDetail{
 		EventID: e.ID, Type: e.Type, Version: e.Version, OccurredAt: formatTime(e.OccurredAt), Stage: stage,
-		Actor: e.Origin.Actor, Command: e.Origin.Command, RequestID: e.Origin.RequestID,
+		Actor: publishedActor(e), Command: e.Origin.Command, RequestID: e.Origin.RequestID,
 		Movements: make([]movementDetail, 0, len(e.Movements)),
 	}
 	if e.Hold != nil {
@@ -111,6 +112,9 @@ func renderDetail(e ledger.Event, stage string) ([]byte, error) {
 	}
 	if e.Policy != nil {
 		detail.Policy = newScopePolicyDetail(*e.Policy)
+	}
+	if e.Review != nil {
+		detail.Review = newReviewDetail(*e.Review)
 	}
 	for _, m := range e.Movements {
 		detail.Movements = append(detail.Movements, movementDetail(m))

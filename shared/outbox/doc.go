@@ -9,7 +9,7 @@
 // dies, the stream hands it over again.
 //
 // What consumers get (promise P7): every event at least once, under an event_id that
-// never changes, with the version of its hold, reservation, slot or policy; the events of
+// never changes, with the version of its hold, reservation, slot, policy or case; the events of
 // one of them in the order of their versions, as long as nobody skips one that cannot be
 // published.
 // Events come twice when an answer is lost or a neighbour fails: consumers drop what

@@ -25,8 +25,8 @@ const (
 	entryTimeBytes = 14
 )
 
-// newEntry is e as an entry for the bus. Resources names the hold, reservation, slot or
-// policy, so that a rule can pick the events of one.
+// newEntry is e as an entry for the bus. Resources names the hold, reservation, slot, policy
+// or case, so that a rule can pick the events of one.
 func newEntry(e ledger.Event, bus, stage string) (types.PutEventsRequestEntry, error) {
 	detail, err := renderDetail(e, stage)
 	if err != nil {

@@ -98,7 +98,7 @@ func (r *Relay) newRecord(item ledger.EventItem, event ledger.Event, unreadable 
 		return out
 	}
 	if out.event = event; !event.OfOne() {
-		out.err = fmt.Errorf("%w: it is not of one hold, reservation, slot or policy", errUndecodable)
+		out.err = fmt.Errorf("%w: it is not of one hold, reservation, slot, policy or case", errUndecodable)
 		return out
 	}
 	if out.wake, out.err = r.wakeUp(event); out.err != nil {

@@ -48,7 +48,7 @@ type RedriveReport struct {
 	// not be and come again in the next run, and Quarantined those that no retry can publish.
 	Republished, Failed, Quarantined int
 	// Left counts events that the run has read, or found in its way, and not tried: behind
-	// one of the same hold, reservation, slot or policy that failed, or for lack of time. There may
+	// one of the same hold, reservation, slot, policy or case that failed, or for lack of time. There may
 	// be more.
 	Left int
 	// DueUnsent counts due messages that their queue did not take.
@@ -77,7 +77,7 @@ type Redrive struct {
 func NewRedrive(relay *Relay, index Index) *Redrive { return &Redrive{relay: relay, index: index} }
 
 // Run publishes the events that are older than age, the oldest first and those of one
-// hold, reservation, slot or policy in the order of their versions, for as long as longest and the
+// hold, reservation, slot, policy or case in the order of their versions, for as long as longest and the
 // deadline of ctx allow. It may run at any time, beside the stream and other runs:
 // consumers see some events twice. The error says that a part of the index or an event
 // could not be read; the report is right in any case.
