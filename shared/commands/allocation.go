@@ -29,6 +29,9 @@ type allocator struct {
 	// doubtful are the slots that were seen short a moment ago, and for which nothing but
 	// the hash speaks.
 	doubtful []want
+	// alone says that the last refused write has met nobody: the items that it was for had too
+	// little, or it did not know of a cool-down that is over.
+	alone bool
 }
 
 func newAllocator(c *Commands, hold ledger.HoldID) allocator {
@@ -92,6 +95,7 @@ func (a *allocator) look(ctx context.Context, now time.Time) (bool, error) {
 // learn takes in what refused stock items say. A wrong price or a closed slot is an answer
 // at once, because the item itself said so. The slots that are only short are returned.
 func (a *allocator) learn(r *ledger.Refused) ([]want, error) {
+	a.alone = false
 	found := a.newFindings()
 	for _, leg := range r.LegsOf(ledger.LegStock) {
 		w, wanted := a.want(leg.Slot)
@@ -128,9 +132,14 @@ func (a *allocator) reallocate(ctx context.Context, r *ledger.Refused, short []w
 	for id, stock := range read {
 		hint[id] = stock
 	}
-	_, err = a.search(ctx, short, hint, now)
+	outdated, err := a.search(ctx, short, hint, now)
+	a.alone = !outdated && !r.Contended
 	return err
 }
+
+// metNobody reports whether the last refused write only taught the command what it could have
+// known.
+func (a *allocator) metNobody() bool { return a.alone }
 
 // onlyItem is the one stock item of a slot that has no more, as it refused the write. It
 // can be relied on unless another transaction was running.
@@ -152,6 +161,7 @@ func (a *allocator) hint(ctx context.Context, wants []want) (map[ledger.SlotID][
 	for i, w := range wants {
 		slots[i] = a.slots[w.Slot]
 	}
+	a.commands.counter.Probed(len(slots))
 	stock, err := a.commands.store.Stock(ctx, slots)
 	if err != nil {
 		return nil, err

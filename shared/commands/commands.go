@@ -21,16 +21,22 @@ const (
 
 // Commands carries out commands. It is safe for concurrent use.
 type Commands struct {
-	store  ledger.Store
-	clock  system.Clock
-	random system.Random
-	slots  *slotCache
-	stock  *stockCache
+	store   ledger.Store
+	clock   system.Clock
+	random  system.Random
+	counter Counter
+	slots   *slotCache
+	stock   *stockCache
 }
 
-// New returns Commands on these ports.
+// New returns Commands on these ports, which nobody counts.
 func New(store ledger.Store, clock system.Clock, random system.Random) *Commands {
-	return &Commands{store: store, clock: clock, random: random, slots: newSlotCache(), stock: newStockCache()}
+	return NewCounted(store, clock, random, Uncounted{})
+}
+
+// NewCounted returns Commands on these ports that tell the counter how they fare.
+func NewCounted(store ledger.Store, clock system.Clock, random system.Random, counter Counter) *Commands {
+	return &Commands{store: store, clock: clock, random: random, counter: counter, slots: newSlotCache(), stock: newStockCache()}
 }
 
 // Request says who asks, and makes the command repeatable.
@@ -42,6 +48,8 @@ type Request struct {
 	// Key may be empty for commands that are repeatable by nature.
 	Key         ledger.IdempotencyKey
 	Fingerprint ledger.Fingerprint
+	// Why is the reason that a person gives; "" for none. It is kept with the event.
+	Why string
 }
 
 // Answer is what the caller is told. Replayed says that the command had been carried
@@ -78,6 +86,9 @@ type job struct {
 	// refused looks at a refusal by conditions. It returns nil to decide anew, or the
 	// error to answer with. Nil stands for "always decide anew".
 	refused func(ctx context.Context, r *ledger.Refused, now time.Time) error
+	// metNobody reports whether the last refusal only taught the command what was so all the
+	// time, such as that the first stock item has too little. Nil stands for "never".
+	metNobody func() bool
 }
 
 // errTwoMoments says that what was read was never true together.
@@ -88,7 +99,7 @@ var errTwoMoments = errors.New("the reads are of two moments")
 func (c *Commands) carryOut(ctx context.Context, j job) (Answer, error) {
 	origin := ledger.Origin{
 		Actor: j.request.Actor, Command: j.command, RequestID: j.request.RequestID,
-		EventID: ledger.NewEventID(c.random.Bits128()),
+		EventID: ledger.NewEventID(c.random.Bits128()), Why: j.request.Why,
 	}
 	for attempt := range TriesMax {
 		if err := c.pause(ctx, attempt); err != nil {
@@ -97,6 +108,7 @@ func (c *Commands) carryOut(ctx context.Context, j job) (Answer, error) {
 		now := system.Millisecond(c.clock)
 		d, err := j.decide(ctx, origin, now)
 		if errors.Is(err, errTwoMoments) {
+			c.counter.DecidedAnew()
 			continue
 		}
 		if err != nil {
@@ -113,11 +125,13 @@ func (c *Commands) carryOut(ctx context.Context, j job) (Answer, error) {
 		if record, found := r.IdempotencyRecord(); found {
 			return replay(record, j.request.Fingerprint, now)
 		}
-		if j.refused == nil {
-			continue
+		if j.refused != nil {
+			if err := j.refused(ctx, r, now); err != nil {
+				return c.replayOr(ctx, j, now, err)
+			}
 		}
-		if err := j.refused(ctx, r, now); err != nil {
-			return c.replayOr(ctx, j, now, err)
+		if j.metNobody == nil || !j.metNobody() {
+			c.counter.DecidedAnew()
 		}
 	}
 	return Answer{}, &ledger.Error{Code: ledger.CodeBusy, Message: "too many others change the same thing; try again"}
@@ -132,7 +146,7 @@ func (c *Commands) commit(ctx context.Context, j job, d decision, now time.Time)
 	if d.change.Empty() {
 		return nil
 	}
-	return c.store.Commit(ctx, d.change)
+	return c.write(ctx, d.change)
 }
 
 // record is what makes the decision's request repeatable.

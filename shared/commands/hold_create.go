@@ -36,10 +36,12 @@ func (c *Commands) CreateHold(ctx context.Context, r Request, wish HoldWish, ren
 	creation := &creation{
 		allocator: newAllocator(c, id), render: render, owner: r.Owner, quotes: quotes, signals: wish.Signals,
 	}
-	return c.carryOut(ctx, job{
+	answer, err := c.carryOut(ctx, job{
 		command: ledger.CommandCreateHold, request: r,
-		decide: creation.decide, refused: creation.refused,
+		decide: creation.decide, refused: creation.refused, metNobody: creation.metNobody,
 	})
+	creation.count(answer, err)
+	return answer, err
 }
 
 // creation is a hold that is being tried.
@@ -96,9 +98,10 @@ func (h *creation) refused(ctx context.Context, r *ledger.Refused, now time.Time
 	if err := beyondLimits(r, h.tried, now); err != nil {
 		return err
 	}
-	cooled := func() (ledger.Change, error) { return h.plan(true, h.origin, now) }
+	cooled, knew := func() (ledger.Change, error) { return h.plan(true, h.origin, now) }, h.cooling.over
 	if err := h.cooling.learn(r, h.tried, cooled); err != nil {
 		return err
 	}
+	h.alone = h.cooling.over && !knew
 	return h.reallocate(ctx, r, short, now)
 }

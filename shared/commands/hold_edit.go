@@ -31,10 +31,12 @@ func (c *Commands) EditHold(ctx context.Context, r Request, id ledger.HoldID, wi
 		}
 	}
 	editing := &editing{allocator: newAllocator(c, id), render: render, owner: r.Owner, wish: wish}
-	return c.carryOut(ctx, job{
+	answer, err := c.carryOut(ctx, job{
 		command: ledger.CommandEditHold, request: r,
-		decide: editing.decide, refused: editing.refused,
+		decide: editing.decide, refused: editing.refused, metNobody: editing.metNobody,
 	})
+	editing.count(answer, err)
+	return answer, err
 }
 
 // ExtendHold lets the owner's hold live extendFor from now on; zero stands for as long as
@@ -126,6 +128,7 @@ func (e *editing) edit(hold ledger.Hold, cooledDown bool, origin ledger.Origin, 
 // was read, so what the rest says is about an edit that nobody wants any more.
 func (e *editing) refused(ctx context.Context, r *ledger.Refused, now time.Time) error {
 	if len(r.LegsOf(ledger.LegHold)) > 0 {
+		e.alone = false
 		return nil
 	}
 	short, err := e.learn(r)
@@ -135,9 +138,10 @@ func (e *editing) refused(ctx context.Context, r *ledger.Refused, now time.Time)
 	if err := beyondLimits(r, e.tried, now); err != nil {
 		return err
 	}
-	cooled := func() (ledger.Change, error) { return e.edit(e.held, true, e.origin, now) }
+	cooled, knew := func() (ledger.Change, error) { return e.edit(e.held, true, e.origin, now) }, e.cooling.over
 	if err := e.cooling.learn(r, e.tried, cooled); err != nil {
 		return err
 	}
+	e.alone = e.cooling.over && !knew
 	return e.reallocate(ctx, r, short, now)
 }

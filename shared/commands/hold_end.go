@@ -14,14 +14,21 @@ import (
 // Errors: CodeHoldNotFound, CodeHoldNotActive, CodeInvalid, CodeReferenceUsed,
 // CodeKeyReused, and those of the store.
 func (c *Commands) ConfirmHold(ctx context.Context, r Request, id ledger.HoldID, reference ledger.PaymentReference, lines []ledger.ReturnLine, render RenderHold) (Answer, error) {
+	over := false
 	end := ending{commands: c, id: id, render: render,
 		transition: func(h ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
+			status := h.StatusAt(now)
+			over = status == ledger.StatusExpired || status == ledger.StatusPaymentChecking
 			if lines != nil {
 				return ledger.ConfirmPart(h, lines, reference, origin, now)
 			}
 			return ledger.Confirm(h, reference, origin, now)
 		}}
-	return c.carryOut(ctx, job{command: ledger.CommandConfirmHold, request: r, decide: end.decide, refused: end.refused})
+	answer, err := c.carryOut(ctx, job{command: ledger.CommandConfirmHold, request: r, decide: end.decide, refused: end.refused})
+	if over && ledger.CodeOf(err) == ledger.CodeHoldNotActive {
+		c.counter.ConfirmedLate()
+	}
+	return answer, err
 }
 
 // CancelHold gives the hold back. A hold of another owner is answered as an unknown one
@@ -68,11 +75,20 @@ func (c *Commands) ExpireHold(ctx context.Context, id ledger.HoldID, requestID l
 
 func (c *Commands) expire(ctx context.Context, hold ledger.Hold, origin ledger.Origin, now time.Time) (ledger.Change, error) {
 	if hold.Status != ledger.StatusHeld || hold.AttemptOpen == 0 {
-		return ledger.Expire(hold, origin, now)
+		return expireWith(hold, ledger.Reservation{}, origin, now)
 	}
 	reservation, err := c.store.Reservation(ctx, hold.Reservation)
 	if err != nil {
 		return ledger.Change{}, err
+	}
+	return expireWith(hold, reservation, origin, now)
+}
+
+// expireWith ends the hold if it is over. The reservation is of no meaning while no attempt is
+// open.
+func expireWith(hold ledger.Hold, reservation ledger.Reservation, origin ledger.Origin, now time.Time) (ledger.Change, error) {
+	if hold.Status != ledger.StatusHeld || hold.AttemptOpen == 0 {
+		return ledger.Expire(hold, origin, now)
 	}
 	return ledger.GiveUp(hold, reservation, origin, now)
 }

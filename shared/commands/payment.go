@@ -210,7 +210,7 @@ func (s *start) finish(ctx context.Context) (Answer, payment.Secret, error) {
 		if err != nil {
 			return Answer{}, payment.Secret{}, err
 		}
-		err = s.commands.store.Commit(ctx, change)
+		err = s.commands.write(ctx, change)
 		var refused *ledger.Refused
 		switch {
 		case err == nil:
@@ -222,6 +222,7 @@ func (s *start) finish(ctx context.Context) (Answer, payment.Secret, error) {
 			answer, err := replay(record, s.request.Fingerprint, now)
 			return answer, created.Secret, err
 		}
+		s.commands.counter.DecidedAnew()
 	}
 	return Answer{}, payment.Secret{}, &ledger.Error{Code: ledger.CodeBusy, Message: "too many others change the same thing; try again"}
 }

@@ -51,6 +51,7 @@ func (c *Commands) PutSlots(ctx context.Context, r Request, rows []SlotRow) ([]S
 		if waiting = b.round(ctx, waiting, found); len(waiting) == 0 {
 			return b.outcomes, nil
 		}
+		c.counter.DecidedAnew()
 	}
 	b.refuse(waiting, &ledger.Error{Code: ledger.CodeBusy, Message: "too many others change the same slot; send the row again"})
 	return b.outcomes, nil

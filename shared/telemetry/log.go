@@ -8,12 +8,21 @@ import (
 	"time"
 )
 
-// The names of the ids that connect log lines, metrics and events with each other.
+// The names of the ids that connect log lines, metrics and events with each other. A line
+// that is about one of these things has its id: by these names one query finds a hold's way
+// through all functions.
 const (
 	KeyRequestID     = "request_id" // one call of a function
 	KeyHoldID        = "hold_id"
 	KeyReservationID = "reservation_id"
+	KeyAttempt       = "attempt" // the number of a payment attempt within its reservation
 	KeyEventID       = "event_id"
+	KeyReviewID      = "review_id" // a case that a person must decide
+	KeySlotID        = "slot_id"
+	// KeyMessageID and KeyProviderEventID are how a queue and the payment provider call what
+	// they deliver.
+	KeyMessageID       = "message_id"
+	KeyProviderEventID = "provider_event_id"
 )
 
 // logTimeLayout is RFC 3339 in UTC with milliseconds, as everywhere in Holdfast.

@@ -42,12 +42,12 @@ func apiMetrics() []Metric {
 		counted(MetricHoldRequestsOverLimit, "Of the holds that were asked for: those that were refused for a limit of the hold, the owner, the device or the means of payment, or a cool-down."),
 		counted(MetricHoldRequestsOffSale, "Of the holds that were asked for: those that were refused because the sale was not open yet, or over."),
 		counted(MetricHoldRequestsFailed, "Holds that were asked for and neither made nor refused for a reason of the shop: answers 5xx. They are not among the holds that were asked for, so that a good sale, which ends in refusals, is not taken for a fault."),
-		counted(MetricCommandRequests, "Requests with an Idempotency-Key that were carried out, refused, or answered again."),
+		counted(MetricCommandRequests, "Requests with an Idempotency-Key that could be understood."),
 		counted(MetricCommandReplays, "Of the requests with an Idempotency-Key: those that were answered again, because they had been carried out before. Their share tells how often clients repeat themselves."),
 		counted(MetricConfirmsLate, "Sales that came when the hold was over: confirms that were refused for it, and payments that the saga found authorized too late, whatever became of them."),
 		counted(MetricOversellPrevented, "Requests and late payments that were refused because less was left than they wanted. Each would have been an oversell without the condition in the write."),
 		counted(MetricConflictRetries, "Decisions that were made anew, because somebody else had changed the same thing in the meantime."),
-		counted(MetricShardProbes, "Slots whose stock items were read to find units, because the first one had too little."),
+		counted(MetricShardProbes, "Slots whose stock items were read to find units, because the first one had too little, or because the slot was short a moment ago."),
 		counted(MetricShardSplits, "Lines that were taken from more than one stock item of their slot."),
 	}
 }

@@ -3,6 +3,9 @@ package telemetry
 import (
 	"slices"
 	"sync"
+	"time"
+
+	"holdfast/shared/ledger"
 )
 
 // Spread gathers the single values of metrics until they are reported, so that percentiles
@@ -20,6 +23,20 @@ func (s *Spread) Add(metric MetricName, value float64) {
 		s.values = make(map[MetricName][]float64)
 	}
 	s.values[metric] = append(s.values[metric], value)
+}
+
+// Empty reports whether nothing was gathered since the last Take.
+func (s *Spread) Empty() bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return len(s.values) == 0
+}
+
+// AddDwell gathers how long a reservation was in the status, if that is not an end.
+func AddDwell(to *Spread, status ledger.ReservationStatus, dwell time.Duration) {
+	if metric, counts := DwellMetric(status); counts {
+		to.Add(metric, dwell.Seconds())
+	}
 }
 
 // Take returns all that was gathered and begins anew: as measurements for one line after the

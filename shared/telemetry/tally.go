@@ -1,6 +1,11 @@
 package telemetry
 
-import "sync"
+import (
+	"sync"
+	"time"
+
+	"holdfast/shared/ledger"
+)
 
 // Tally adds up counts of one process until they are reported: a line for each of them would
 // cost more than it tells. Its zero value is empty. It is safe for concurrent use.
@@ -42,8 +47,12 @@ func (t *Tally) Take(metrics ...MetricName) []Measurement {
 	return out
 }
 
-// CommandTally counts in a Tally what package commands tells its counter.
-type CommandTally struct{ Tally *Tally }
+// CommandTally keeps what package commands tells its counter: what is counted in the Tally,
+// and how long reservations were in a status in the Spread.
+type CommandTally struct {
+	Tally  *Tally
+	Spread *Spread
+}
 
 // DecidedAnew counts a decision that was made again.
 func (c CommandTally) DecidedAnew() { c.Tally.Add(MetricConflictRetries, 1) }
@@ -59,3 +68,8 @@ func (c CommandTally) ConfirmedLate() { c.Tally.Add(MetricConfirmsLate, 1) }
 
 // Short counts a command that was refused because less was left than it wanted.
 func (c CommandTally) Short() { c.Tally.Add(MetricOversellPrevented, 1) }
+
+// Left keeps how long a reservation was in the status that it left.
+func (c CommandTally) Left(status ledger.ReservationStatus, after time.Duration) {
+	AddDwell(c.Spread, status, after)
+}
