@@ -137,6 +137,24 @@ func (a *Archive) Restore(ctx context.Context, b Batch, subjects ...ledger.Archi
 	return restored, nil
 }
 
+// Items finds the batch that a subject is in, and returns the texts of its items as they were
+// archived. It reads all manifests until it is found, and returns ErrNoBatch if none has it.
+func (a *Archive) Items(ctx context.Context, subject ledger.ArchiveSubject) (Batch, []ledger.ArchiveItem, error) {
+	b, err := a.FindSubject(ctx, subject)
+	if err != nil {
+		return Batch{}, nil, err
+	}
+	_, d, err := a.open(ctx, b)
+	if err != nil {
+		return Batch{}, nil, err
+	}
+	items := make([]ledger.ArchiveItem, 0, len(d.lines[subject].Items))
+	for _, text := range d.lines[subject].Items {
+		items = append(items, ledger.ArchiveItem{Text: text})
+	}
+	return b, items, nil
+}
+
 func (a *Archive) restore(ctx context.Context, items []ledger.ArchiveItem, batch ledger.BatchID, purgeAt time.Time) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, RestoreStepFor)
 	defer cancel()

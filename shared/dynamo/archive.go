@@ -229,6 +229,7 @@ func archiveItem(i item) (ledger.ArchiveItem, error) {
 			err = errors.New("the event is not of one thing")
 		}
 		out.Event, out.Unpublished = &event, stringOf(i, AttributeUnpublishedShard) != ""
+		out.Publication = publicationOf(i)
 		return out, err
 	default:
 		return out, fmt.Errorf("an item %q is neither a hold, nor a reservation, nor an event of one", sort)

@@ -60,6 +60,8 @@ type ArchiveItem struct {
 	// Unpublished says of an event that nobody has published it yet, so its subject has to
 	// stay in the table.
 	Unpublished bool
+	// Publication is, for an event, what is known of its way to consumers.
+	Publication Publication
 }
 
 // ArchivePlan says what one batch archives, written down before anything else, so that
