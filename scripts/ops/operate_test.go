@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -12,10 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"holdfast/shared/archive"
 	"holdfast/shared/dynamo"
 	"holdfast/shared/ledger"
-	"holdfast/shared/system"
 )
 
 // What the stream has missed goes out, what is quarantined waits until it is told to try
@@ -133,14 +130,8 @@ func TestArchiveAndRestore(t *testing.T) {
 		t.Errorf("an empty archive lists %s", got)
 	}
 	w.ops("redrive")
-	worker, err := archive.NewWorker(archive.Ports{
-		Store:  w.store,
-		Bucket: archive.NewBucket(w.cloud.Objects(), bucketName, system.RealClock{}, system.RealRandom{}),
-		Clock:  system.RealClock{}, Random: system.RealRandom{}, Logger: slog.New(slog.DiscardHandler),
-	}, archive.Retention{Holds: 30 * day, Reservations: 400 * day})
-	w.check(err)
-	if report, err := worker.Run(t.Context(), "worker_test"); err != nil || report.Archived != 1 {
-		t.Fatalf("archive: %+v, %v", report, err)
+	if archived := w.archive(); archived != 1 {
+		t.Fatalf("%d are archived", archived)
 	}
 	var batches, found []listed
 	w.opsJSON(&batches, "archive", "list", "hold")
@@ -193,12 +184,18 @@ func TestUnblock(t *testing.T) {
 	}
 
 	var out []unblocked
-	w.opsJSON(&out, "unblock", "U-17", "nobody")
-	if want := []unblocked{{"U-17", 1, w.clock.Now()}, {Owner: "nobody"}}; !slices.Equal(out, want) {
+	w.opsJSON(&out, "unblock", "U-17", "nobody", "-who", "olga", "-why", "the app made them")
+	case17 := ledger.ReviewIDOf(ledger.ReviewFinding, ledger.CooldownSubject("U-17"))
+	if want := []unblocked{{"U-17", 1, w.clock.Now(), case17}, {Owner: "nobody"}}; !slices.Equal(out, want) {
 		t.Errorf("it tells %+v, want %+v", out, want)
 	}
 	w.hold()
-	if text := w.ops("unblock", "U-17"); !strings.Contains(text, "U-17") || !strings.Contains(text, "-") {
+	cases, err := w.store.Reviews(t.Context(), []ledger.ReviewID{case17, ledger.ReviewIDOf(ledger.ReviewFinding, ledger.CooldownSubject("nobody"))})
+	w.check(err)
+	if len(cases) != 1 || cases[0].DecidedBy != "operator:olga" || cases[0].Why != "the app made them" || cases[0].Status != ledger.ReviewDecided {
+		t.Errorf("the cases are %+v", cases)
+	}
+	if text := w.ops("unblock", "U-17", "-who", "olga", "-why", "again"); !strings.Contains(text, "U-17") || !strings.Contains(text, "-") {
 		t.Errorf("once more it prints\n%s", text)
 	}
 	if items, err := w.client.Query(t.Context(), &dynamodb.QueryInput{

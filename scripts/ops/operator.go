@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,14 +12,17 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"holdfast/scripts/internal/build"
 	"holdfast/scripts/internal/localrun"
+	"holdfast/shared/commands"
 	"holdfast/shared/config"
 	"holdfast/shared/dynamo"
+	"holdfast/shared/ledger"
 	"holdfast/shared/system"
 	"holdfast/shared/topology"
 )
@@ -30,11 +34,17 @@ const localFolderName = ".local"
 type operator struct {
 	out  io.Writer
 	json bool
+	// yes says that a destructive command shall do what it would do without -yes.
+	yes bool
+	// who and why go with each event that a person's command makes.
+	who, why string
 	redriveChoice
 	importChoice
+	adjust adjustChoice
 
 	config config.Config
 	aws    aws.Config
+	client *dynamodb.Client
 	store  *dynamo.Store
 	clock  system.Clock
 	random system.Random
@@ -57,14 +67,51 @@ func (o *operator) connect(ctx context.Context, as topology.FunctionName, file s
 		return err
 	}
 	o.clock, o.random = system.RealClock{}, system.RealRandom{}
-	client := dynamodb.NewFromConfig(o.aws, func(options *dynamodb.Options) {
+	o.client = dynamodb.NewFromConfig(o.aws, func(options *dynamodb.Options) {
 		if o.config.Local() {
 			options.BaseEndpoint = config.Endpoint(o.config.LocalDynamoDBEndpoint)
 			dynamo.WithoutClientToken(options)
 		}
 	})
-	o.store = dynamo.NewStore(client, o.config.TableName, o.clock, o.random)
+	o.store = dynamo.NewStore(o.client, o.config.TableName, o.clock, o.random)
 	return nil
+}
+
+// commands are those that the API carries out too, on the operator's store.
+func (o *operator) commands() *commands.Commands { return commands.New(o.store, o.clock, o.random) }
+
+// whyFlags registers who does something, and why.
+func (o *operator) whyFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.why, "why", "", "the reason, which is kept with the event (required)")
+	flags.StringVar(&o.who, "who", os.Getenv("USER"), "who does it (default: $USER)")
+}
+
+// yesFlag registers the one word that lets a destructive command do its work.
+func (o *operator) yesFlag(flags *flag.FlagSet) {
+	flags.BoolVar(&o.yes, "yes", false, "do it; without it the command says what it would do, and fails")
+}
+
+// errNotSaidYes is the error of a destructive command that has only said what it would do.
+var errNotSaidYes = errors.New("nothing was changed; the same with -yes does it")
+
+// actor is the person at the keyboard, as events name an operator.
+func (o *operator) actor() (ledger.Actor, error) {
+	if o.who == "" {
+		return "", errors.New("say who you are by -who, as $USER does not")
+	}
+	return ledger.Actor("operator:" + o.who), nil
+}
+
+// request is what a person asks of the commands.
+func (o *operator) request(command string) (commands.Request, error) {
+	actor, err := o.actor()
+	if err != nil {
+		return commands.Request{}, fmt.Errorf("%s: %w", command, err)
+	}
+	if o.why == "" || utf8.RuneCountInString(o.why) > ledger.WhyCharactersMax {
+		return commands.Request{}, fmt.Errorf("%s: say -why, in 1 to %d characters; it is kept with the event", command, ledger.WhyCharactersMax)
+	}
+	return commands.Request{Actor: actor, RequestID: ledger.NewRequestID(o.random.Bits128()), Why: o.why}, nil
 }
 
 // readEnvironment reads the file, or that of the local run.

@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"holdfast/scripts/internal/cloud"
+	"holdfast/shared/archive"
 	"holdfast/shared/commands"
 	"holdfast/shared/dynamo"
 	"holdfast/shared/dynamo/dynamotest"
@@ -204,4 +207,71 @@ func (w *world) listen() {
 		cancel()
 		<-ended
 	})
+}
+
+// archive moves all that is old enough into the archive, and returns how much that was.
+func (w *world) archive() int {
+	w.t.Helper()
+	worker, err := archive.NewWorker(archive.Ports{
+		Store:  w.store,
+		Bucket: archive.NewBucket(w.cloud.Objects(), bucketName, system.RealClock{}, system.RealRandom{}),
+		Clock:  system.RealClock{}, Random: system.RealRandom{}, Logger: slog.New(slog.DiscardHandler),
+	}, archive.Retention{Holds: 30 * day, Reservations: 400 * day})
+	w.check(err)
+	report, err := worker.Run(w.t.Context(), "worker_test")
+	w.check(err)
+	return report.Archived
+}
+
+// purge deletes what is archived from the table, as its time to live does within days.
+func (w *world) purge() {
+	w.t.Helper()
+	for _, i := range w.items() {
+		if i[dynamo.AttributeArchivedIn] != nil {
+			_, err := w.client.DeleteItem(w.t.Context(), &dynamodb.DeleteItemInput{TableName: &w.table, Key: map[string]types.AttributeValue{
+				dynamo.AttributePartitionKey: i[dynamo.AttributePartitionKey], dynamo.AttributeSortKey: i[dynamo.AttributeSortKey],
+			}})
+			w.check(err)
+		}
+	}
+}
+
+// items are all items of the table as they are stored.
+func (w *world) items() []map[string]types.AttributeValue {
+	w.t.Helper()
+	var items []map[string]types.AttributeValue
+	in := &dynamodb.ScanInput{TableName: &w.table, ConsistentRead: aws.Bool(true)}
+	for {
+		out, err := w.client.Scan(w.t.Context(), in)
+		w.check(err)
+		items = append(items, out.Items...)
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+			return items
+		}
+	}
+}
+
+// set changes one number of an item past the ledger.
+func (w *world) set(partition, sort, attribute string, number string) {
+	w.t.Helper()
+	_, err := w.client.UpdateItem(w.t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &w.table, Key: map[string]types.AttributeValue{
+			dynamo.AttributePartitionKey: &types.AttributeValueMemberS{Value: partition},
+			dynamo.AttributeSortKey:      &types.AttributeValueMemberS{Value: sort},
+		},
+		UpdateExpression: aws.String("SET #attribute = :number"), ExpressionAttributeNames: map[string]string{"#attribute": attribute},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":number": &types.AttributeValueMemberN{Value: number}},
+	})
+	w.check(err)
+}
+
+// fails runs one command that must fail, and returns its error.
+func (w *world) fails(name string, arguments ...string) error {
+	w.t.Helper()
+	var out bytes.Buffer
+	err := run(w.t.Context(), append([]string{name, "-environment", w.environment}, arguments...), &out)
+	if err == nil {
+		w.t.Fatalf("ops %s %v does not fail, and prints\n%s", name, arguments, out.String())
+	}
+	return err
 }
