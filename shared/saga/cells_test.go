@@ -309,7 +309,64 @@ func TestEveryCellHasCases(t *testing.T) {
 }
 
 func cells() []cellEntry {
-	return slices.Concat(cellsOfMoney(), cellsOfLateNews(), cellsWithoutMoney(), cellsWithoutAnswer(), cellsOfOtherAttempts())
+	return withApproved(slices.Concat(cellsOfMoney(), cellsOfLateNews(), cellsWithoutMoney(), cellsWithoutAnswer(), cellsOfOtherAttempts()))
+}
+
+// withApproved adds what is decided of late money that a person has let count: no policy has
+// a say any more, and the provider is heard before anything is sold for it.
+func withApproved(all []cellEntry) []cellEntry {
+	approved := func(when func(*cellDesk), saw func(*cellDesk)) func(*cellDesk) {
+		return func(d *cellDesk) {
+			when(d)
+			d.s.Reservation.Status, d.s.Reservation.ApprovedAt = ledger.ReservationAuthorized, d.s.Now.Add(-time.Minute)
+			d.s.Reservation.Attempts[0].State = ledger.AttemptAuthorized
+			saw(d)
+		}
+	}
+	over, free := (*cellDesk).over, func(d *cellDesk) { d.expired(ledger.ReservationAuthorized, 1) }
+	soldOut := func(d *cellDesk) { d.expired(ledger.ReservationAuthorized, 0) }
+	waited := func(d *cellDesk) {
+		d.over()
+		d.s.Now = d.s.Now.Add(ledger.UnknownForDefault)
+	}
+	saw := func(status payment.Status, change ...func(*payment.Payment)) func(*cellDesk) {
+		return func(d *cellDesk) { d.saw(1, status, change...) }
+	}
+	silent := func(s saga.Sighting) func(*cellDesk) { return func(d *cellDesk) { d.s.Sightings[1] = s } }
+	const lost = `AUTHORIZED → COMPENSATING "authorization_lost"; attempt 1 authorized unwanted true`
+	cases := map[saga.Cell][]cellCase{
+		{Row: saga.RowAuthorized, Column: saga.ColumnStockThere}: {
+			{"approved, still held", anyPolicy, approved(over, saw(payment.StatusAuthorized)),
+				`AUTHORIZED → CONFIRMED ""; hold HELD → EXPIRED; new hold CONFIRMED in place of true; stock a+0 h-1 c+1`},
+			{"approved, free again", anyPolicy, approved(free, saw(payment.StatusCaptured)),
+				`AUTHORIZED → CONFIRMED ""; new hold CONFIRMED in place of true; stock a-1 h+0 c+1`},
+			{"approved, given back since", anyPolicy, approved(free, saw(payment.StatusCaptured, refunded)), lost},
+		},
+		{Row: saga.RowLateNews, Column: saga.ColumnStockThere}: {
+			{"approved, free again", anyPolicy, approved(free, saw(payment.StatusAuthorized, inTime)),
+				`AUTHORIZED → CONFIRMED ""; new hold CONFIRMED in place of true; stock a-1 h+0 c+1`},
+		},
+		{Row: saga.RowAuthorized, Column: saga.ColumnSoldOut}: {
+			{"approved", anyPolicy, approved(soldOut, saw(payment.StatusAuthorized)),
+				`AUTHORIZED → COMPENSATING "sold_out"; attempt 1 authorized unwanted true`},
+		},
+		{Row: saga.RowMismatch, Column: saga.ColumnStockThere}: {
+			{"approved, and less since", anyPolicy, approved(free, saw(payment.StatusCaptured, func(p *payment.Payment) { p.CapturedMinor = 999 })),
+				`AUTHORIZED → REVIEW "payment_mismatch"; attempt 1 captured unwanted true`},
+		},
+		{Row: saga.RowVoided, Column: saga.ColumnStockThere}:   {{"approved, voided since", anyPolicy, approved(over, saw(payment.StatusVoided)), lost}},
+		{Row: saga.RowDeclined, Column: saga.ColumnStockThere}: {{"approved, declined since", anyPolicy, approved(over, saw(payment.StatusDeclined)), lost}},
+		{Row: saga.RowUnreachable, Column: saga.ColumnStockThere}: {
+			{"approved, unreachable", anyPolicy, approved(over, silent(saga.Sighting{Unreachable: true})), `ask again, answered false`},
+			{"approved, not found", anyPolicy, approved(free, silent(saga.Sighting{NotFound: true})), `ask again, answered true`},
+			{"approved, unreachable for unknown_max", anyPolicy, approved(waited, silent(saga.Sighting{Unreachable: true})),
+				`AUTHORIZED → COMPENSATING "payment_unknown"; hold HELD → EXPIRED; stock a+1 h-1 c+0`},
+		},
+	}
+	for i := range all {
+		all[i].cases = append(all[i].cases, cases[all[i].cell]...)
+	}
+	return all
 }
 
 func cellsOfMoney() []cellEntry {
