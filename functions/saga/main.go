@@ -62,12 +62,13 @@ func compose(ctx context.Context) (handler, error) {
 		return nil, err
 	}
 	store := dynamo.NewStore(client, c.TableName, clock, random)
+	dwells := &telemetry.Spread{}
 	driver := saga.NewDriver(saga.Ports{
-		Store: store, Provider: provider, Clock: clock, Random: random, Metrics: metrics, Logger: logger,
+		Store: store, Provider: provider, Clock: clock, Random: random, Metrics: metrics, Dwells: dwells, Logger: logger,
 	})
 	worker := saga.NewWorker(driver, metrics, clock, logger)
 	tick := saga.NewTick(store, driver, clock, logger)
-	return saga.NewHandler(worker, tick, metrics, random, logger).Handle, nil
+	return saga.NewHandler(worker, tick, dwells, metrics, random, logger).Handle, nil
 }
 
 // newProvider is the payment provider of this stage. A run on one machine must name both

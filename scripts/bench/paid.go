@@ -78,7 +78,7 @@ func startPayment(ctx context.Context, api *httpapi.API, holdID string) (ledger.
 func driveNotices(ctx context.Context, store *dynamo.Store, bank *paymenttest.Bank, id ledger.ReservationID) error {
 	driver := saga.NewDriver(saga.Ports{
 		Store: store, Provider: paymenttest.NewProvider(bank), Clock: system.RealClock{}, Random: system.RealRandom{},
-		Metrics: noMetrics{}, Logger: slog.New(slog.DiscardHandler),
+		Metrics: noMetrics{}, Dwells: &telemetry.Spread{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	const roundsMax = 5 // the capture makes the bank tell once more
 	for range roundsMax {

@@ -47,7 +47,7 @@ func (b *till) drive(id ledger.ReservationID, until ledger.ReservationStatus) {
 	defer func() { b.store.beforeCommit = nil }()
 	driver := saga.NewDriver(saga.Ports{
 		Store: sagaStore{b.store, b.inner}, Provider: b.provider, Clock: b.clock, Random: b.dice,
-		Metrics: noMetrics{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Metrics: noMetrics{}, Dwells: &telemetry.Spread{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err := driver.Drive(b.t.Context(), id, nil, "drive"); err != nil && !errors.Is(err, errStopped) {
 		b.t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"holdfast/shared/payment"
 	"holdfast/shared/payment/paymenttest"
 	"holdfast/shared/saga"
+	"holdfast/shared/telemetry"
 )
 
 // lateMoney is a way for money to arrive after its hold has ended: it returns the notices
@@ -102,6 +103,10 @@ func TestCaseD1_MoneyAfterTheUnitWasSold(t *testing.T) {
 				w.wantReacquired(id, hold, test.status == ledger.ReservationCompleted)
 				if w.releases(hold) != 1 {
 					t.Errorf("the hold gave its units back %d times", w.releases(hold))
+				}
+				prevented := map[bool]int{true: 1}[test.reason == ledger.ReasonSoldOut]
+				if late, oversold := w.metrics.of[telemetry.MetricConfirmsLate], w.metrics.of[telemetry.MetricOversellPrevented]; late != 1 || oversold != prevented {
+					t.Errorf("counted %d late sales and %d oversells that were prevented, want 1 and %d", late, oversold, prevented)
 				}
 				w.checkBooks()
 			})

@@ -28,6 +28,10 @@ const (
 	retryJitter = 250 * time.Millisecond
 	// MarginBeforeDeadline is the part of a drive's time in which no pause is begun.
 	MarginBeforeDeadline = 5 * time.Second
+	// DwellTold is from which time on a reservation that stays in its status is told of with
+	// every look, and not only when it leaves: one that is stuck would else never be heard of.
+	// What goes well has moved on by then: an answer of the provider is waited for as long.
+	DwellTold = ledger.UnknownForDefault
 )
 
 // Store is what a driver needs of a store.
@@ -50,7 +54,9 @@ type Ports struct {
 	Clock    system.Clock
 	Random   system.Random
 	Metrics  Metrics
-	Logger   *slog.Logger
+	// Dwells gathers how long reservations were in a status, for who reports a run.
+	Dwells *telemetry.Spread
+	Logger *slog.Logger
 }
 
 // Driver takes reservations as far as they can go. It has no memory between calls, and
@@ -67,6 +73,7 @@ func NewDriver(ports Ports) *Driver { return &Driver{ports} }
 // CodeReservationNotFound says that there is no such reservation, or none yet, and
 // CodeReservationArchived that something is to be done about one that lies in the archive.
 func (d *Driver) Drive(ctx context.Context, id ledger.ReservationID, notice *payment.Notice, request ledger.RequestID) error {
+	ctx = telemetry.WithCorrelation(ctx, slog.String(telemetry.KeyReservationID, string(id)))
 	w := &drive{Driver: d, id: id, request: request, notice: notice, sightings: map[ledger.AttemptNumber]Sighting{}}
 	if err := w.load(ctx); err != nil {
 		return err
@@ -224,6 +231,7 @@ func Backoff(n int, random system.Random) time.Duration {
 // postpone notes when to look again, if the record does not say so already.
 func (w *drive) postpone(ctx context.Context, decision Decision) error {
 	now := system.Millisecond(w.ports.Clock)
+	w.tellDwell(now)
 	lookAt, tries := decision.LookAt, w.reservation.Tries
 	if decision.Answered {
 		tries++
@@ -237,7 +245,7 @@ func (w *drive) postpone(ctx context.Context, decision Decision) error {
 	if decision.Answered && tries == TriesMax {
 		// It is asked again all the same, but somebody should look why.
 		w.ports.Logger.ErrorContext(ctx, "the payment provider keeps refusing what a reservation needs",
-			slog.String(telemetry.KeyReservationID, string(w.id)), slog.String("status", string(w.reservation.Status)))
+			slog.String(telemetry.KeyHoldID, string(w.reservation.Hold)), slog.String("status", string(w.reservation.Status)))
 		w.count(ctx, telemetry.MetricReservationsReview)
 	}
 	if lookAt.Equal(w.reservation.LookAt) && tries == w.reservation.Tries {

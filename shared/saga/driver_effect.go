@@ -57,7 +57,8 @@ func (w *drive) perform(ctx context.Context, e Effect) error {
 	}
 	if err != nil {
 		w.ports.Logger.WarnContext(ctx, "the payment provider did not do what was asked",
-			slog.String(telemetry.KeyReservationID, string(w.id)), slog.String("effect", string(e.Kind)), slog.Any("error", err))
+			slog.String(telemetry.KeyHoldID, string(w.reservation.Hold)), slog.Int(telemetry.KeyAttempt, int(e.Attempt.Number)),
+			slog.String("effect", string(e.Kind)), slog.Any("error", err))
 	}
 	return ctx.Err()
 }

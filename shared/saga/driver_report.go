@@ -3,6 +3,7 @@ package saga
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"holdfast/shared/ledger"
 	"holdfast/shared/telemetry"
@@ -14,12 +15,43 @@ func (w *drive) report(ctx context.Context, decision Decision) {
 		return
 	}
 	write := decision.Change.Reservations[0]
-	w.ports.Logger.InfoContext(ctx, "reservation step",
-		slog.String(telemetry.KeyReservationID, string(w.id)), slog.String("from", string(write.From)),
+	if status, after, left := write.Left(); left {
+		telemetry.AddDwell(w.ports.Dwells, status, after)
+	}
+	w.ports.Logger.InfoContext(ctx, "reservation step", append(w.subjects(write.Next),
+		slog.String("from", string(write.From)),
 		slog.String("to", string(write.Next.Status)), slog.String("reason", string(write.Next.Reason)),
-		slog.String("provider_says", string(decision.Cell.Row)), slog.String("hold_is", string(decision.Cell.Column)))
-	if count, counted := countOf(decision.Change.Events); counted {
-		w.count(ctx, count)
+		slog.String("provider_says", string(decision.Cell.Row)), slog.String("hold_is", string(decision.Cell.Column)),
+		slog.String(telemetry.KeyEventID, string(eventOf(decision.Change))))...)
+	for _, metric := range w.countsOf(decision) {
+		w.count(ctx, metric)
+	}
+}
+
+// subjects are what a log line about the reservation leads to, beside itself.
+func (w *drive) subjects(r ledger.Reservation) []any {
+	out := []any{slog.String(telemetry.KeyHoldID, string(r.Hold))}
+	if current, begun := r.Current(); begun {
+		out = append(out, slog.Int(telemetry.KeyAttempt, int(current.Number)))
+	}
+	return out
+}
+
+// eventOf is the event of the reservation's step in the change.
+func eventOf(change ledger.Change) ledger.EventID {
+	for _, e := range change.Events {
+		if e.Reservation != nil {
+			return e.ID
+		}
+	}
+	return ""
+}
+
+// tellDwell tells of a reservation that stays in its status for long.
+func (w *drive) tellDwell(now time.Time) {
+	since := w.reservation.StatusSince
+	if dwell := now.Sub(since); !since.IsZero() && dwell > DwellTold {
+		telemetry.AddDwell(w.ports.Dwells, w.reservation.Status, dwell)
 	}
 }
 
@@ -30,18 +62,31 @@ func (w *drive) count(ctx context.Context, metric telemetry.MetricName) {
 	}
 }
 
-// countOf is the metric of a step that somebody should know of.
-func countOf(events []ledger.Event) (telemetry.MetricName, bool) {
-	for _, e := range events {
+// countsOf are the metrics of a step that somebody should know of.
+func (w *drive) countsOf(decision Decision) []telemetry.MetricName {
+	var out []telemetry.MetricName
+	for _, e := range decision.Change.Events {
 		switch e.Type {
 		case ledger.EventReservationReview:
-			return telemetry.MetricReservationsReview, true
+			out = append(out, telemetry.MetricReservationsReview)
 		case ledger.EventReservationRefundRequired:
-			return telemetry.MetricReservationsRefundRequired, true
+			out = append(out, telemetry.MetricReservationsRefundRequired)
 		case ledger.EventReservationCompensating:
-			return telemetry.MetricReservationsCompensating, true
+			out = append(out, telemetry.MetricReservationsCompensating)
 		default:
 		}
 	}
-	return "", false
+	write := decision.Change.Reservations[0]
+	if write.From != ledger.ReservationAuthorized || decision.Cell.Column == ColumnLive || !write.Next.ApprovedAt.IsZero() {
+		return out // it was in time, or it was counted before a person was asked
+	}
+	soldOut := write.Next.Reason == ledger.ReasonSoldOut
+	if soldOut || write.Next.Reason == ledger.ReasonLate || write.Next.Status == ledger.ReservationConfirmed {
+		out = append(out, telemetry.MetricConfirmsLate)
+	}
+	if soldOut && !w.closed {
+		// A slot that is closed refuses a late payment for another reason.
+		out = append(out, telemetry.MetricOversellPrevented)
+	}
+	return out
 }

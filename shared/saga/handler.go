@@ -17,16 +17,19 @@ import (
 // Handler is the saga function: it hands batches of messages to the Worker, and ticks of
 // the Scheduler to the Tick.
 type Handler struct {
-	worker  *Worker
-	tick    *Tick
-	metrics Metrics
-	random  system.Random
-	logger  *slog.Logger
+	worker   *Worker
+	tick     *Tick
+	dwells   *telemetry.Spread
+	recovery telemetry.Recovery
+	metrics  Metrics
+	random   system.Random
+	logger   *slog.Logger
 }
 
-// NewHandler returns a Handler for both.
-func NewHandler(worker *Worker, tick *Tick, metrics Metrics, random system.Random, logger *slog.Logger) *Handler {
-	return &Handler{worker: worker, tick: tick, metrics: metrics, random: random, logger: logger}
+// NewHandler returns a Handler for both. It reports what their driver gathers in dwells, after
+// each run, so that nothing of it is frozen with the process.
+func NewHandler(worker *Worker, tick *Tick, dwells *telemetry.Spread, metrics Metrics, random system.Random, logger *slog.Logger) *Handler {
+	return &Handler{worker: worker, tick: tick, dwells: dwells, metrics: metrics, random: random, logger: logger}
 }
 
 // Handle answers one event. A batch of the queue is what has Records, and its answer names
@@ -45,10 +48,25 @@ func (h *Handler) Handle(ctx context.Context, event json.RawMessage) (any, error
 		return nil, errors.New("saga: the records are not messages of a queue")
 	}
 	response, err := h.worker.Handle(ctx, batch, request)
+	if emitErr := h.reportDwells(request); emitErr != nil {
+		// Failing the batch for it would drive everything again.
+		h.logger.ErrorContext(ctx, "how long reservations took could not be reported", slog.Any("error", emitErr))
+	}
 	if err != nil {
 		return nil, err
 	}
 	return response, nil
+}
+
+// reportDwells tells how long reservations were in a status. A run in which none moved has
+// nothing to tell.
+func (h *Handler) reportDwells(request ledger.RequestID) error {
+	for _, line := range h.dwells.Take() {
+		if err := h.metrics.Emit(telemetry.Properties{telemetry.KeyRequestID: string(request)}, line...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hasRecords reports whether the event is of an event source, and not a tick.
@@ -67,7 +85,14 @@ func (h *Handler) runTick(ctx context.Context, request ledger.RequestID) error {
 		slog.Int("driven", report.Driven), slog.Int("failed", report.Failed), slog.Int("gone", report.Gone),
 		slog.Bool("truncated", report.Truncated), slog.Int("remaining_min", report.RemainingMin),
 		slog.Bool("lag_known", report.LagKnown), telemetry.Duration("lag_seconds", report.Lag))
-	if emitErr := h.metrics.Emit(telemetry.Properties{telemetry.KeyRequestID: string(request)}, measurements(report, err)...); emitErr != nil {
+	measured := measurements(report, err)
+	if report.LagKnown {
+		if took, recovered := h.recovery.Observe(report.At, report.Lag, 0); recovered {
+			measured = append(measured, telemetry.Measurement{Metric: telemetry.MetricSagaRecoverySeconds, Value: took.Seconds()})
+		}
+	}
+	emitErr := h.metrics.Emit(telemetry.Properties{telemetry.KeyRequestID: string(request)}, measured...)
+	if emitErr = errors.Join(emitErr, h.reportDwells(request)); emitErr != nil {
 		// Silence must not pass for health.
 		err = errors.Join(err, fmt.Errorf("saga: report: %w", emitErr))
 	}

@@ -22,7 +22,7 @@ func (w *workshop) handler(store saga.DueStore, metrics saga.Metrics) *saga.Hand
 	if metrics == nil {
 		metrics = telemetry.NewEmitter(&w.metrics, w.clock, w.source())
 	}
-	return saga.NewHandler(w.worker(), w.tick(store), metrics, systemtest.NewRandom(1), telemetry.NewLogger(&w.logs, w.source()))
+	return saga.NewHandler(w.worker(), w.tick(store), &w.dwells, metrics, systemtest.NewRandom(1), telemetry.NewLogger(&w.logs, w.source()))
 }
 
 // Whatever a tick says, the saga looks, and reports all its numbers also when there was

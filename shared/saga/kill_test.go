@@ -205,7 +205,7 @@ func (k *killable) dies(process func()) (killed bool) {
 		k.born++
 		k.driver = saga.NewDriver(saga.Ports{
 			Store: k.store, Provider: k.provider, Clock: k.clock, Random: systemtest.NewRandom(k.born),
-			Metrics: k.metrics, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Metrics: k.metrics, Dwells: &k.dwells, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		})
 		k.commands = commands.New(k.store, k.clock, systemtest.NewRandom(k.born+1000))
 		k.payments = commands.NewPayments(k.commands, k.provider)

@@ -44,7 +44,7 @@ func newOutage(t *testing.T, holdFor time.Duration) *outage {
 	o := &outage{world: newWorldOn(t, memory.New())}
 	o.driver = saga.NewDriver(saga.Ports{
 		Store: o.store, Provider: o.provider, Clock: sideBySide{o.clock}, Random: systemtest.NewRandom(2),
-		Metrics: o.metrics, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Metrics: o.metrics, Dwells: &o.dwells, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	o.slot("A", outageReservations, func(d *ledger.SlotDefinition) {
 		d.Policy.HoldFor, d.Policy.HoldForMax = holdFor, 4*time.Hour

@@ -44,6 +44,8 @@ func NewTick(store DueStore, driver ReservationDriver, clock system.Clock, logge
 
 // Report is what a tick saw and did.
 type Report struct {
+	// At is when the tick began.
+	At time.Time
 	// Lag is how long the oldest due reservation had been due when the tick began; zero
 	// when none was. It is not known, and then LagKnown is false, when a shard could not be
 	// read or time ran out before one was found: zero would be a lie.
@@ -66,7 +68,7 @@ type Report struct {
 func (t *Tick) Run(ctx context.Context, request ledger.RequestID) (Report, error) {
 	now := system.Millisecond(t.clock)
 	late := lateAfter(ctx, t.clock)
-	run := tickRun{Tick: t, now: now, request: request, queue: due.NewQueue(due.Source[ledger.DueReservation]{
+	run := tickRun{Tick: t, now: now, request: request, report: Report{At: now}, queue: due.NewQueue(due.Source[ledger.DueReservation]{
 		List: func(ctx context.Context, shard int, page ledger.Page) ([]ledger.DueReservation, ledger.Cursor, error) {
 			return t.store.DueReservations(ctx, shard, now, page)
 		},

@@ -97,7 +97,7 @@ func TestATickDrivesAllThatIsDueOldestFirst(t *testing.T) {
 	if !slices.Equal(w.driven, want) || w.request != "request_tick" {
 		t.Errorf("driven %d of %d, or in another order", len(w.driven), many)
 	}
-	if report != (saga.Report{Lag: many * time.Second, LagKnown: true, Driven: many}) {
+	if report != (saga.Report{At: w.clock.Now(), Lag: many * time.Second, LagKnown: true, Driven: many}) {
 		t.Errorf("report %+v", report)
 	}
 	if w.notices[0] != nil {
@@ -123,7 +123,7 @@ func TestABadReservationBlocksNobody(t *testing.T) {
 				}
 				return nil
 			}
-			if report := mustTick(t, w.tick(list)); report != (saga.Report{Lag: time.Hour, LagKnown: true, Driven: 29, Failed: 1}) {
+			if report := mustTick(t, w.tick(list)); report != (saga.Report{At: w.clock.Now(), Lag: time.Hour, LagKnown: true, Driven: 29, Failed: 1}) {
 				t.Errorf("report %+v", report)
 			}
 			if log := w.logs.String(); !strings.Contains(log, string(numbered(0))) || strings.Contains(log, "marker") {
@@ -150,7 +150,7 @@ func TestTheLagIsThatOfTheReservationsThemselves(t *testing.T) {
 		}
 		return nil
 	}
-	if report := mustTick(t, w.tick(list)); report != (saga.Report{Lag: time.Hour, LagKnown: true, Driven: 4, Gone: 1}) {
+	if report := mustTick(t, w.tick(list)); report != (saga.Report{At: w.clock.Now(), Lag: time.Hour, LagKnown: true, Driven: 4, Gone: 1}) {
 		t.Errorf("report %+v", report)
 	}
 	for name, fail := range map[string]func() error{
@@ -167,7 +167,7 @@ func TestTheLagIsThatOfTheReservationsThemselves(t *testing.T) {
 			t.Errorf("%s: report %+v", name, report)
 		}
 	}
-	if report := mustTick(t, w.tick(newDueList(t))); report != (saga.Report{LagKnown: true}) {
+	if report := mustTick(t, w.tick(newDueList(t))); report != (saga.Report{At: w.clock.Now(), LagKnown: true}) {
 		t.Errorf("with nothing due: %+v", report)
 	}
 }
@@ -177,7 +177,7 @@ func TestATickThatDrivesNothingReportsTheLag(t *testing.T) {
 	w, list := newWorkshop(t), newDueList(t)
 	list.add(1, 10*time.Minute)
 	w.drive = func(context.Context, ledger.ReservationID) error { return errors.New("down") }
-	if report := mustTick(t, w.tick(list)); report != (saga.Report{Lag: 10 * time.Minute, LagKnown: true, Failed: 1}) {
+	if report := mustTick(t, w.tick(list)); report != (saga.Report{At: w.clock.Now(), Lag: 10 * time.Minute, LagKnown: true, Failed: 1}) {
 		t.Errorf("report %+v", report)
 	}
 }
@@ -212,11 +212,11 @@ func TestATickStopsBeforeItsDeadline(t *testing.T) {
 		return nil
 	}
 	report, err := w.tick(list).Run(until{t.Context(), tenOClock.Add(saga.DriveMargin + 9*time.Second)}, "r")
-	if err != nil || report != (saga.Report{Lag: time.Hour, LagKnown: true, Driven: 5, Truncated: true, RemainingMin: 15}) {
+	if err != nil || report != (saga.Report{At: tenOClock, Lag: time.Hour, LagKnown: true, Driven: 5, Truncated: true, RemainingMin: 15}) {
 		t.Errorf("report %+v, %v", report, err)
 	}
 	report, err = w.tick(list).Run(until{t.Context(), w.clock.Now().Add(saga.DriveMargin)}, "r")
-	if err != nil || report != (saga.Report{Truncated: true}) {
+	if err != nil || report != (saga.Report{At: w.clock.Now(), Truncated: true}) {
 		t.Errorf("without time: %+v, %v", report, err)
 	}
 	if report = mustTick(t, w.tick(list)); report.Driven != 15 || w.driven[5] != numbered(5) {

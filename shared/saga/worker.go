@@ -98,7 +98,7 @@ type batchWork struct {
 // done. What is logged of a message that can't be read is its id: the rest may be anything
 // (promise P12).
 func (w *batchWork) message(ctx context.Context, m events.SQSMessage) bool {
-	ctx = telemetry.WithCorrelation(ctx, slog.String("message_id", m.MessageId))
+	ctx = telemetry.WithCorrelation(ctx, slog.String(telemetry.KeyMessageID, m.MessageId))
 	if w.late() {
 		w.left++
 		w.logger.WarnContext(ctx, "no time was left for a message; it comes again")

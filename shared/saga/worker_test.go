@@ -3,7 +3,6 @@ package saga_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +18,7 @@ import (
 	"holdfast/shared/saga"
 	"holdfast/shared/system/systemtest"
 	"holdfast/shared/telemetry"
+	"holdfast/shared/telemetry/telemetrytest"
 	"holdfast/shared/topology"
 )
 
@@ -31,6 +31,7 @@ type workshop struct {
 	clock   *systemtest.Clock
 	metrics bytes.Buffer
 	logs    bytes.Buffer
+	dwells  telemetry.Spread
 	// drive is the driver; driven are its calls.
 	drive   func(ctx context.Context, id ledger.ReservationID) error
 	driven  []ledger.ReservationID
@@ -67,13 +68,9 @@ func (w *workshop) reported() map[string]float64 {
 	w.tb.Helper()
 	out := map[string]float64{}
 	for line := range strings.SplitSeq(strings.TrimSpace(w.metrics.String()), "\n") {
-		var members map[string]any
-		if err := json.Unmarshal([]byte(line), &members); err != nil {
-			w.tb.Fatalf("%v: %q", err, line)
-		}
-		for name, value := range members {
-			if _, metric := telemetry.MetricNamed(telemetry.MetricName(name)); metric {
-				out[strings.TrimPrefix(name, "saga_")] += value.(float64)
+		for name, values := range telemetrytest.Values(w.tb, line) {
+			for _, value := range values {
+				out[strings.TrimPrefix(string(name), "saga_")] += value
 			}
 		}
 	}

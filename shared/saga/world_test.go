@@ -32,6 +32,7 @@ type world struct {
 	payments *commands.Payments
 	driver   *saga.Driver
 	metrics  *counted
+	dwells   telemetry.Spread
 	slots    []ledger.SlotID
 	holds    []ledger.HoldID
 }
@@ -72,7 +73,7 @@ func newWorldOn(t testing.TB, store saga.Store) *world {
 func (w *world) driverOf(provider payment.Provider) *saga.Driver {
 	return saga.NewDriver(saga.Ports{
 		Store: w.store, Provider: provider, Clock: w.clock, Random: systemtest.NewRandom(2),
-		Metrics: w.metrics, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Metrics: w.metrics, Dwells: &w.dwells, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 }
 

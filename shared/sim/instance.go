@@ -105,11 +105,12 @@ func (i *instance) start() {
 			},
 		}, webhook.Settings{SignatureHeader: signatureHeader, SagaQueueURL: sagaQueueURL})
 	case topology.FunctionSaga:
+		dwells := &telemetry.Spread{}
 		driver := saga.NewDriver(saga.Ports{
-			Store: store, Provider: &provider{w, i}, Clock: i.clock, Random: random, Metrics: noMetrics{}, Logger: noLogger,
+			Store: store, Provider: &provider{w, i}, Clock: i.clock, Random: random, Metrics: noMetrics{}, Dwells: dwells, Logger: noLogger,
 		})
 		i.saga = saga.NewHandler(saga.NewWorker(driver, noMetrics{}, i.clock, noLogger),
-			saga.NewTick(store, driver, i.clock, noLogger), noMetrics{}, random, noLogger)
+			saga.NewTick(store, driver, i.clock, noLogger), dwells, noMetrics{}, random, noLogger)
 	default:
 		panic("sim: nobody has told the simulation how to start function " + string(i.function.Name))
 	}
