@@ -25,6 +25,9 @@ type Options struct {
 	// Provider is asked for payments. Without one, every route that needs it is answered
 	// with payment_provider_unavailable.
 	Provider payment.Provider
+	// Waiting lists the parked holds and the quarantined events. Without it the review queue
+	// has none.
+	Waiting commands.Waiting
 	// Gauge measures Clock by the answers that Store gets. Without one the clock is trusted.
 	Gauge *skew.Gauge
 	// OperatorGroup is the group whose members, with the scope operate, are operators.
@@ -33,7 +36,8 @@ type Options struct {
 	OwnerRate OwnerRate
 	// Logger gets one line for each request.
 	Logger *slog.Logger
-	// Metrics counts the faults of ours and tells of a clock that is off; nil tells nothing.
+	// Metrics takes what was counted, and tells of faults of ours and of a clock that is off;
+	// nil tells nothing.
 	Metrics Metrics
 	// Contract may be one that is shared by several APIs; nil loads one.
 	Contract *Contract
@@ -78,6 +82,7 @@ type API struct {
 	store         ledger.Store
 	commands      *commands.Commands
 	payments      *commands.Payments // nil without a provider
+	reviews       *commands.Reviews
 	clock         system.Clock
 	gauge         *skew.Gauge // nil when the clock is trusted
 	skewReport    skewReport
@@ -89,7 +94,7 @@ type API struct {
 	router        *router
 	ownerRates    *ownerRates
 	seen          *availabilityCache
-	holdTally     holdTally
+	tally         *tally
 }
 
 var (
@@ -106,11 +111,14 @@ func New(o Options) (*API, error) {
 			return nil, err
 		}
 	}
+	counts := &tally{}
 	a := &API{
-		store: o.Store, commands: commands.New(o.Store, o.Clock, o.Random),
-		clock: o.Clock, gauge: o.Gauge, random: o.Random, operatorGroup: o.OperatorGroup, logger: o.Logger, metrics: o.Metrics,
+		store: o.Store, tally: counts,
+		commands: commands.NewCounted(o.Store, o.Clock, o.Random, telemetry.CommandTally{Tally: &counts.counts, Spread: &counts.dwells}),
+		clock:    o.Clock, gauge: o.Gauge, random: o.Random, operatorGroup: o.OperatorGroup, logger: o.Logger, metrics: o.Metrics,
 		contract: contract, ownerRates: newOwnerRates(o.OwnerRate), seen: newAvailabilityCache(),
 	}
+	a.reviews = commands.NewReviews(a.commands, o.Waiting)
 	if o.Provider != nil {
 		a.payments = commands.NewPayments(a.commands, o.Provider)
 	}
@@ -163,8 +171,8 @@ func (a *API) GetDocument(_ http.ResponseWriter, r *http.Request) {
 // report tells of a request that has been answered: with its line in the log, and if it
 // ended in a fault of ours, with a count of one. Every such fault is a mistake in this
 // code or its deployment, so a single one is worth an alarm (case G1). A clock that is off
-// is told with the request that found it so, and how many holds were asked for with the
-// request that finds it due.
+// is told with the request that found it so, and what was counted of many requests with the
+// one that finds it due.
 func (a *API) report(ctx context.Context, x *exchange) {
 	if x.code == ledger.CodeInternal && a.metrics != nil {
 		if err := a.metrics.Emit(telemetry.Properties{telemetry.KeyRequestID: string(x.caller.RequestID)},
@@ -175,7 +183,7 @@ func (a *API) report(ctx context.Context, x *exchange) {
 	if err := a.reportSkew(x.caller.RequestID); err != nil {
 		x.causes = append(x.causes, err)
 	}
-	if err := a.reportHolds(x); err != nil {
+	if err := a.reportTally(x); err != nil {
 		x.causes = append(x.causes, err)
 	}
 	a.log(ctx, x)
@@ -184,15 +192,13 @@ func (a *API) report(ctx context.Context, x *exchange) {
 // log writes the one line of a request. It has nothing of the headers, the query or the
 // body, and of the caller only a hash (promise P12).
 func (a *API) log(ctx context.Context, x *exchange) {
-	attributes := []slog.Attr{
-		slog.String("request_id", string(x.caller.RequestID)),
+	attributes := append(x.correlation(),
 		slog.String("method", x.method),
 		slog.String("route", x.route),
 		slog.Int("status", x.status),
 		slog.String("code", string(x.code)),
 		slog.Float64("duration_ms", float64(a.clock.Now().Sub(x.began).Microseconds())/1000),
-		slog.String("subject_hash", subjectHash(x.caller.Principal.Subject)),
-	}
+		slog.String("subject_hash", subjectHash(x.caller.Principal.Subject)))
 	level := slog.LevelInfo
 	if x.replayed {
 		attributes = append(attributes, slog.Bool("replayed", true))

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"holdfast/shared/commands"
 	"holdfast/shared/ledger"
+	"holdfast/shared/telemetry"
 )
 
 const (
@@ -33,6 +35,14 @@ type exchange struct {
 	status   int
 	code     ledger.Code
 	replayed bool
+	// keyed says that the request had a key, and has come to its command.
+	keyed bool
+	// hold, reservation, event and review are what it is about, as far as that is known: for
+	// the log.
+	hold        ledger.HoldID
+	reservation ledger.ReservationID
+	event       ledger.EventID
+	review      ledger.ReviewID
 	// causes are the faults of ours behind the answer. They are logged and never told.
 	causes []error
 }
@@ -47,6 +57,40 @@ func exchangeOf(r *http.Request) *exchange {
 		panic("httpapi: a handler was called outside ServeHTTP")
 	}
 	return x
+}
+
+// note keeps what the request is about. Only what has the form of one of our ids is kept: in a
+// path or a body may stand anything, and the log has no secrets.
+func (x *exchange) note(ids ...string) {
+	for _, id := range ids {
+		switch {
+		case ledger.ValidHoldID(id):
+			x.hold = ledger.HoldID(id)
+		case ledger.ValidReservationID(id):
+			x.reservation = ledger.ReservationID(id)
+		case ledger.ValidEventID(id):
+			x.event = ledger.EventID(id)
+		case ledger.ValidReviewID(id):
+			x.review = ledger.ReviewID(id)
+		}
+	}
+}
+
+// correlation are the ids that lead from the request's log lines to all that is told of the
+// same things elsewhere.
+func (x *exchange) correlation() []slog.Attr {
+	out := []slog.Attr{slog.String(telemetry.KeyRequestID, string(x.caller.RequestID))}
+	for _, id := range []struct{ key, value string }{
+		{telemetry.KeyHoldID, string(x.hold)},
+		{telemetry.KeyReservationID, string(x.reservation)},
+		{telemetry.KeyEventID, string(x.event)},
+		{telemetry.KeyReviewID, string(x.review)},
+	} {
+		if id.value != "" {
+			out = append(out, slog.String(id.key, id.value))
+		}
+	}
+	return out
 }
 
 // answer sends a JSON body. Later answers to the same request are dropped, which can
@@ -85,6 +129,15 @@ func (x *exchange) answerCommand(answer commands.Answer) {
 		x.replayed = true
 		x.writer.Header().Set("Idempotent-Replayed", "true")
 	}
+	// What was made has its id only here, and what is answered again has it nowhere else.
+	var about struct {
+		HoldID        string `json:"hold_id"`
+		ReservationID string `json:"reservation_id"`
+	}
+	if err := json.Unmarshal(answer.Response.Body, &about); err != nil {
+		x.causes = append(x.causes, fmt.Errorf("read an answer of ours: %w", err))
+	}
+	x.note(about.HoldID, about.ReservationID)
 	x.answer(answer.Response.Status, answer.Response.Body)
 }
 

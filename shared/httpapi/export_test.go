@@ -11,7 +11,7 @@ const (
 	GroupReadSlots      = groupReadSlots
 	GroupSlotsLookedMax = groupSlotsLookedMax
 	AlternativesLooked  = alternativesLooked
-	HoldTallyEvery      = holdTallyEvery
+	TallyEvery          = tallyEvery
 )
 
 func offeredAll(slots []ledger.Slot) []offeredSlot {

@@ -68,11 +68,11 @@ func (f *fixture) faults() int {
 	for text := range strings.Lines(f.metrics.String()) {
 		var line struct {
 			Faults    int    `json:"api_internal_faults"`
-			Holds     int    `json:"hold_requests"`
+			Keyed     int    `json:"command_requests"`
 			RequestID string `json:"request_id"`
 		}
 		err := json.Unmarshal([]byte(text), &line)
-		if fault := line.Faults == 1 && line.RequestID != ""; err != nil || fault == (line.Holds > 0) {
+		if fault := line.Faults == 1 && line.RequestID != ""; err != nil || fault == (line.Keyed > 0) {
 			f.t.Errorf("a line of metrics is %s, %v", text, err)
 		}
 		sum += line.Faults
@@ -288,6 +288,43 @@ func TestP12_NothingSecretIsLoggedOrTold(t *testing.T) {
 		}
 		if line["request_id"] == "" || line["duration_ms"] == nil || line["subject_hash"] == "" {
 			t.Errorf("line %d lacks a member: %s", i, lines[i])
+		}
+	}
+}
+
+// The line of a request leads to the hold and the reservation that it is about, also of what
+// it has just made, and of what it is told again.
+func TestARequestsLineNamesWhatItIsAbout(t *testing.T) {
+	f := newFixture(t)
+	f.define("seat", 5)
+	key := f.key()
+	made := f.create(owner("U"), line("seat", 1), key)
+	made.want(http.StatusCreated)
+	hold := made.text("hold_id")
+	lineOf := func() map[string]any {
+		t.Helper()
+		lines := strings.Split(strings.TrimSpace(f.logs.String()), "\n")
+		var last map[string]any
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+			t.Fatal(err)
+		}
+		return last
+	}
+	const none, foreign = "hold_0000000000000000000000000", "hold_00000000000000000000000000"
+	for _, test := range []struct {
+		name string
+		ask  func()
+		want any
+	}{
+		{"made", func() {}, hold},
+		{"read", func() { f.get("/v1/holds/"+hold, "", owner("U")).want(http.StatusOK) }, hold},
+		{"refused", func() { f.get("/v1/holds/"+foreign, "", owner("U")).want(http.StatusNotFound) }, foreign},
+		{"no id of ours", func() { f.get("/v1/holds/"+none, "", owner("U")).want(http.StatusNotFound) }, nil},
+		{"told again", func() { f.create(owner("U"), line("seat", 1), key).want(http.StatusCreated) }, hold},
+		{"about no hold", func() { f.get("/v1/health", "", nil).want(http.StatusOK) }, nil},
+	} {
+		if test.ask(); lineOf()[telemetry.KeyHoldID] != test.want {
+			t.Errorf("%s: the line is %v, want the hold %v", test.name, lineOf(), test.want)
 		}
 	}
 }

@@ -233,6 +233,7 @@ func (a *API) listedOwner(p Principal, named *string) (ledger.OwnerID, error) {
 // request says who asks and makes the command repeatable. kind says what kind of caller
 // the route is for.
 func (x *exchange) request(kind, key string, m meaning) (commands.Request, error) {
+	x.keyed = key != ""
 	m.Method, m.Route = x.method, x.route
 	print, err := fingerprint(m)
 	return commands.Request{

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"holdfast/shared/telemetry"
 	"holdfast/shared/topology"
 )
 
@@ -61,7 +62,8 @@ func (r *router) HandleFunc(pattern string, handle func(http.ResponseWriter, *ht
 			exchangeOf(req).fail(err)
 			return
 		}
-		ctx, cancel := context.WithTimeout(req.Context(), budgetOf(pattern))
+		ctx := telemetry.WithCorrelation(req.Context(), exchangeOf(req).correlation()...)
+		ctx, cancel := context.WithTimeout(ctx, budgetOf(pattern))
 		defer cancel()
 		handle(w, req.WithContext(ctx))
 	})
@@ -91,6 +93,7 @@ func (r *router) admit(route topology.Route, v *validation, req *http.Request) e
 	}
 	x := exchangeOf(req)
 	x.route = route.Path
+	x.note(req.PathValue("hold_id"), req.PathValue("reservation_id"), req.PathValue("case_id"))
 	if err := x.caller.Principal.mayUse(route.Scopes, r.api.operatorGroup); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"holdfast/shared/httpapi"
 	"holdfast/shared/ledger"
 	"holdfast/shared/ledger/memory"
+	"holdfast/shared/telemetry"
+	"holdfast/shared/telemetry/telemetrytest"
 )
 
 // tallies are the reports so far, each as holds asked for and refused as short.
@@ -53,7 +56,7 @@ func TestHoldsAskedForAreReportedTogether(t *testing.T) {
 	for range 3 {
 		f.create(owner("V"), line("seat", 2), f.key()).wantProblem(http.StatusConflict, "insufficient_stock")
 	}
-	f.clock.Advance(httpapi.HoldTallyEvery - time.Millisecond)
+	f.clock.Advance(httpapi.TallyEvery - time.Millisecond)
 	health()
 	want("1/0")
 	f.clock.Advance(time.Millisecond)
@@ -67,6 +70,21 @@ func TestHoldsAskedForAreReportedTogether(t *testing.T) {
 	f.clock.Set(noon) // a clock that was set back silences nothing
 	f.mustHold(owner("U"), "seat", 1)
 	want("1/0 4/3 1/1 1/0")
+}
+
+// tallied is the sum of all reports so far, of each metric that has one.
+func (f *fixture) tallied() map[telemetry.MetricName]float64 {
+	f.t.Helper()
+	sums := map[telemetry.MetricName]float64{}
+	for text := range strings.Lines(f.metrics.String()) {
+		for name, values := range telemetrytest.Values(f.t, text) {
+			for _, value := range values {
+				sums[name] += value
+			}
+		}
+	}
+	maps.DeleteFunc(sums, func(_ telemetry.MetricName, sum float64) bool { return sum == 0 })
+	return sums
 }
 
 // Only what says whether a buyer found what they wanted is counted.
@@ -102,10 +120,53 @@ func TestWhatCountsAsAskedFor(t *testing.T) {
 	f.create(owner("U"), line("seat", 1), f.key()).wantProblem(http.StatusServiceUnavailable, "unavailable")
 	store.err = nil
 	f.get("/v1/holds", "", owner("U")).want(http.StatusOK)
-	f.clock.Advance(httpapi.HoldTallyEvery)
+	f.clock.Advance(httpapi.TallyEvery)
 	f.get("/v1/health", "", nil).want(http.StatusOK)
 	if got := f.tallies(); got != "1/0 5/1" {
 		t.Errorf("reported %q, want 1/0 5/1", got)
+	}
+	want := map[telemetry.MetricName]float64{
+		telemetry.MetricHoldRequests: 6, telemetry.MetricHoldRequestsMade: 1, telemetry.MetricHoldRequestsShort: 1,
+		telemetry.MetricHoldRequestsClosed: 1, telemetry.MetricHoldRequestsOverLimit: 1,
+		telemetry.MetricHoldRequestsPriceChanged: 1, telemetry.MetricHoldRequestsOffSale: 1,
+		telemetry.MetricHoldRequestsFailed: 1, telemetry.MetricOversellPrevented: 1,
+		// All of them have a key and are understood, but the one without a key.
+		telemetry.MetricCommandRequests: 10, telemetry.MetricCommandReplays: 1,
+	}
+	got := f.tallied()
+	delete(got, telemetry.MetricShardProbes) // a slot that was short is looked at, and the order is any
+	if !maps.Equal(got, want) {
+		t.Errorf("counted %v, want %v", got, want)
+	}
+}
+
+// How commands fare is counted by the commands themselves, and told with the rest.
+func TestHowCommandsFareIsReported(t *testing.T) {
+	f := newFixture(t)
+	f.define("seat", 2, `"shards":2`)
+	late := f.mustHold(owner("U"), "seat", 1) // reported at once
+	swept := f.mustHold(owner("U"), "seat", 1)
+	f.clock.Advance(ledger.HoldForDefault)
+	f.post("/v1/holds/"+late+"/confirm", `{"payment_reference":"pay-1"}`, service(), f.key()).wantProblem(http.StatusConflict, "hold_not_active")
+	for _, id := range []string{late, swept} {
+		if released, err := f.sweeper.ExpireHold(t.Context(), ledger.HoldID(id), "sweep"); err != nil || !released {
+			t.Fatal(released, err)
+		}
+	}
+	f.mustHold(owner("U"), "seat", 2) // one unit of each shard
+	f.create(owner("V"), line("seat", 1), f.key()).wantProblem(http.StatusConflict, "insufficient_stock")
+	f.clock.Advance(httpapi.TallyEvery)
+	f.get("/v1/health", "", nil).want(http.StatusOK)
+	got := f.tallied()
+	for metric, want := range map[telemetry.MetricName]float64{
+		telemetry.MetricConfirmsLate: 1, telemetry.MetricOversellPrevented: 1, telemetry.MetricShardSplits: 1, telemetry.MetricConflictRetries: 0,
+	} {
+		if got[metric] != want {
+			t.Errorf("%s is %v, want %v", metric, got[metric], want)
+		}
+	}
+	if got[telemetry.MetricShardProbes] < 2 {
+		t.Errorf("%v looks at other stock items, want 2 at the least", got[telemetry.MetricShardProbes])
 	}
 }
 
