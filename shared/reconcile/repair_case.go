@@ -54,15 +54,6 @@ func (r *repairRun) ask(ctx context.Context, job repairJob, doubt string) error 
 	})
 }
 
-// askAll opens a case for each finding of the job.
-func (r *repairRun) askAll(ctx context.Context, job repairJob, doubt string) error {
-	var failures []error
-	for _, at := range job.at {
-		failures = append(failures, r.ask(ctx, repairJob{ActionReview, job.of, []int{at}}, doubt))
-	}
-	return errors.Join(failures...)
-}
-
 // closeCases decides the cases that an earlier run has opened about what is repaired now:
 // nobody has to look at them any more. Whoever has taken one keeps it. The cases of counts are
 // closed by their repair.

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,11 @@ import (
 // went since have changed the counter and what it should be alike, so the difference is still
 // true, and is taken from what the item has now. Only an edit of the slot or another repair
 // could have ended that, and both change the slot's version: then nothing is written.
+//
+// Where units were sold that there never were, what is left would break P1. That shard is for
+// a person, and the others are put right.
 func (r *repairRun) repairStock(ctx context.Context, job repairJob) error {
+	asked := map[int]bool{}
 	return r.decideAnew(ctx, job, RepairDone, func(now time.Time) (repairStep, error) {
 		slot, stock, err := r.slotAndStock(ctx, ledger.SlotID(job.of))
 		if err != nil {
@@ -24,17 +29,24 @@ func (r *repairRun) repairStock(ctx context.Context, job repairJob) error {
 		}
 		plan, taken := newStockPlan(slot, stock), repairJob{do: job.do, of: job.of}
 		for _, at := range job.at {
-			if reason := plan.add(r.results[at].Action.Finding); reason != "" {
-				r.say(repairJob{at: []int{at}}, RepairSkipped, reason)
-				continue
+			one := repairJob{do: job.do, of: job.of, at: []int{at}}
+			f := r.results[at].Action.Finding
+			reason, doubt := plan.add(f)
+			switch {
+			case asked[at]:
+			case doubt != "":
+				asked[at] = true
+				if err := r.ask(ctx, one, doubt); err != nil {
+					return repairStep{}, err
+				}
+			case reason != "":
+				r.say(one, RepairSkipped, reason)
+			default:
+				taken.at = append(taken.at, at)
 			}
-			taken.at = append(taken.at, at)
 		}
-		repairs, notes, doubt := plan.repairs()
-		switch {
-		case doubt != "":
-			return repairStep{}, r.askAll(ctx, taken, doubt)
-		case len(repairs) == 0:
+		repairs, notes := plan.repairs()
+		if len(repairs) == 0 {
 			r.say(taken, RepairSkipped, "it is right by now")
 			return repairStep{}, nil
 		}
@@ -69,44 +81,54 @@ func newStockPlan(slot ledger.Slot, stock []ledger.Stock) *stockPlan {
 	return &stockPlan{slot: slot, stock: stock, excess: map[ledger.Shard]ledger.Counters{}, rewrite: map[ledger.Shard]bool{}}
 }
 
-// add takes a finding into the plan, or says why not.
-func (p *stockPlan) add(f Finding) string {
-	switch known, twice := p.excess[f.Shard]; {
-	case p.slot.Version == 0:
-		return "there is no such slot"
-	case f.Proof.Version != p.slot.Version:
-		return fmt.Sprintf("the slot has taken a step since: it was at version %d, and is at %d", f.Proof.Version, p.slot.Version)
-	case twice && known != (ledger.Counters{}) && f.Proof.Excess != (ledger.Counters{}) && known != f.Proof.Excess:
-		return "another finding about the same stock item has other numbers"
-	case !twice || known == (ledger.Counters{}):
+// add takes a finding into the plan, or says why not: for a reason that ends the finding, or
+// in doubt, without numbers that change while the slot is sold, so that the case that is
+// opened stays as it is.
+func (p *stockPlan) add(f Finding) (reason, doubt string) {
+	if p.slot.Version == 0 {
+		return "there is no such slot", ""
+	}
+	if f.Proof.Version != p.slot.Version {
+		return fmt.Sprintf("the slot has taken a step since: it was at version %d, and is at %d", f.Proof.Version, p.slot.Version), ""
+	}
+	found, exists := p.item(f.Shard)
+	if !exists {
+		return "", "the shard has no stock item"
+	}
+	if found.Counters.Plus(negative(f.Proof.Excess)).Check() != nil {
+		return "", "without what is too much, the numbers would be impossible: more was promised than there is"
+	}
+	known := p.excess[f.Shard]
+	switch {
+	case known == (ledger.Counters{}):
 		p.excess[f.Shard] = f.Proof.Excess
+	case f.Proof.Excess != (ledger.Counters{}) && known != f.Proof.Excess:
+		return "another finding about the same stock item has other numbers", ""
 	}
 	p.rewrite[f.Shard] = p.rewrite[f.Shard] || f.Kind == FindingTimeToLive
-	return ""
+	return "", ""
 }
 
-// repairs are the repairs, and each in words. doubt says why there can be none: without the
-// numbers, which change while the slot is sold, so that the case that is opened stays as it is.
-func (p *stockPlan) repairs() (repairs []ledger.StockRepair, notes []string, doubt string) {
-	for shard, excess := range p.excess {
-		i := slices.IndexFunc(p.stock, func(s ledger.Stock) bool { return s.Shard == shard })
-		if i < 0 {
-			return nil, nil, fmt.Sprintf("shard %d of the slot has no stock item", shard)
-		}
-		found := p.stock[i]
-		want := found.Counters.Plus(negative(excess))
-		if want.Check() != nil {
-			return nil, nil, fmt.Sprintf("without what is too much, shard %d would have impossible numbers still", shard)
-		}
+func (p *stockPlan) item(shard ledger.Shard) (ledger.Stock, bool) {
+	i := slices.IndexFunc(p.stock, func(s ledger.Stock) bool { return s.Shard == shard })
+	if i < 0 {
+		return ledger.Stock{}, false
+	}
+	return p.stock[i], true
+}
+
+// repairs are the repairs, in the order of the shards, and each in words.
+func (p *stockPlan) repairs() (repairs []ledger.StockRepair, notes []string) {
+	for _, shard := range slices.Sorted(maps.Keys(p.excess)) {
+		found, _ := p.item(shard)
+		want := found.Counters.Plus(negative(p.excess[shard]))
 		if want == found.Counters && found.Terms == p.slot.Terms && !p.rewrite[shard] {
 			continue
 		}
 		repairs = append(repairs, ledger.StockRepair{Slot: p.slot.ID, Shard: shard, Replaces: found.Version, Counters: want, Terms: p.slot.Terms})
 		notes = append(notes, fmt.Sprintf("shard %d: %s instead of %s, at version %d", shard, inWords(want), inWords(found.Counters), found.Version))
 	}
-	slices.SortFunc(repairs, func(a, b ledger.StockRepair) int { return int(a.Shard) - int(b.Shard) })
-	slices.Sort(notes)
-	return repairs, notes, ""
+	return repairs, notes
 }
 
 func negative(c ledger.Counters) ledger.Counters {

@@ -29,11 +29,12 @@ type bazaar struct {
 	slots        []ledger.SlotID
 	holds        []ledger.HoldID
 	reservations []ledger.ReservationID
+	owners       map[ledger.OwnerID]bool // of whom something is, or was wrongly, counted
 }
 
 func newBazaar(tb ledgertest.TB, seed uint64) *bazaar {
 	tb.Helper()
-	b := &bazaar{TB: tb, store: memory.New(), clock: systemtest.NewClock(start), random: systemtest.NewRandom(seed)}
+	b := &bazaar{TB: tb, store: memory.New(), clock: systemtest.NewClock(start), random: systemtest.NewRandom(seed), owners: map[ledger.OwnerID]bool{}}
 	b.commands = commands.New(b.store, b.clock, b.random)
 	return b
 }
@@ -171,6 +172,7 @@ func (b *bazaar) damageQuota(owner ledger.OwnerID, key ledger.QuotaKey, by ledge
 	if by == 0 || found.Counts[key]+by < 0 {
 		return false
 	}
+	b.owners[owner] = true
 	damage := ledger.NewReview(ledger.ReviewFinding, "damage/"+string(owner)+string(key), b.clock.Now())
 	stored, err := b.store.Reviews(b.Context(), []ledger.ReviewID{damage.ID})
 	b.check(err)
@@ -199,11 +201,10 @@ type quotaPlace struct {
 func (b *bazaar) find() []reconcile.Finding {
 	b.Helper()
 	promised, counted := map[stockPlace]ledger.Counters{}, map[quotaPlace]ledger.Units{}
-	owners := map[ledger.OwnerID]bool{}
 	for _, id := range b.holds {
 		h, err := b.store.Hold(b.Context(), id)
 		b.check(err)
-		owners[h.Owner] = true
+		b.owners[h.Owner] = true
 		live := h.Status == ledger.StatusHeld || h.Status == ledger.StatusConfirmed || h.Status == ledger.StatusReturned
 		for _, key := range h.CountsIn {
 			if h.Status == ledger.StatusHeld {
@@ -231,7 +232,7 @@ func (b *bazaar) find() []reconcile.Finding {
 		}
 	}
 	found := b.findStock(promised)
-	for _, owner := range slices.Sorted(maps.Keys(owners)) {
+	for _, owner := range slices.Sorted(maps.Keys(b.owners)) {
 		found = append(found, b.findQuota(owner, counted)...)
 	}
 	return found
