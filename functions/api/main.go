@@ -54,8 +54,9 @@ func compose(ctx context.Context) (handler, error) {
 	})
 	source := telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionAPI)}
 	logger := telemetry.NewLogger(os.Stdout, source)
+	store := dynamo.NewStore(client, c.TableName, clock, random)
 	api, err := httpapi.New(httpapi.Options{
-		Store: dynamo.NewStore(client, c.TableName, clock, random), Clock: clock, Gauge: gauge, Random: random,
+		Store: store, Waiting: store, Clock: clock, Gauge: gauge, Random: random,
 		OperatorGroup: c.OperatorGroup, OwnerRate: ownerRate(c),
 		Provider: newProvider(c, shared, clock, logger),
 		Logger:   logger,

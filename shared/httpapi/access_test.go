@@ -50,12 +50,17 @@ func TestCaseL1_EveryRouteEveryCaller(t *testing.T) {
 		"POST /v1/reservations/{reservation_id}/payment-session": {200, 404, 403, 403, 403, 403, 401, 403},
 		"POST /v1/reservations/{reservation_id}/cancel":          {200, 404, 403, 403, 200, 403, 401, 403},
 		"POST /v1/reservations/{reservation_id}/delivery":        {403, 403, 200, 403, 403, 403, 401, 403},
+
+		"GET /v1/reviews/{case_id}":           {403, 403, 403, 403, 200, 403, 401, 403},
+		"POST /v1/reviews/{case_id}/claim":    {403, 403, 403, 403, 200, 403, 401, 403},
+		"POST /v1/reviews/{case_id}/decision": {403, 403, 403, 403, 200, 403, 401, 403},
 	}
 	const (
 		deliveryPath = "/v1/reservations/{reservation_id}/delivery"
 		returnPath   = "/v1/holds/{hold_id}/return"
 		typePath     = "/v1/policies/{resource_type}"
 		resourcePath = "/v1/policies/{resource_type}/{resource_id}"
+		decisionPath = "/v1/reviews/{case_id}/decision"
 	)
 	bodies := map[string]string{
 		"PUT /v1/slots/{slot_id}":   `{"resource_type":"flight","resource_id":"KE0901","capacity":9,"unit_amount":1,"currency":"KRW","open":false}`,
@@ -64,6 +69,7 @@ func TestCaseL1_EveryRouteEveryCaller(t *testing.T) {
 		"POST " + deliveryPath:      `{"delivered":true}`,
 		"PUT " + typePath:           `{"hold_seconds":60}`,
 		"PUT " + resourcePath:       `{"hold_seconds":60}`,
+		"POST " + decisionPath:      `{"decision":"refund","why":"because"}`,
 	}
 	for _, route := range topology.Routes() {
 		if !strings.Contains(route.Path, "{") {
@@ -78,13 +84,16 @@ func TestCaseL1_EveryRouteEveryCaller(t *testing.T) {
 			slot := fmt.Sprintf("slot-%d-%d", len(f.slots), i)
 			f.define(slot, 5, `"policy":{"delivery":"event"}`)
 			hold, reservation := f.mustHold(owner("U"), slot, 1), ""
-			if strings.Contains(route.Path, "{reservation_id}") {
+			isCase := strings.Contains(route.Path, "{case_id}")
+			if isCase || strings.Contains(route.Path, "{reservation_id}") {
 				reservation = f.mustPay(owner("U"), hold)
 			}
 			named := strings.NewReplacer("{hold_id}", hold, "{slot_id}", slot, "{reservation_id}", reservation,
-				"{resource_type}", slot, "{resource_id}", slot)
+				"{case_id}", reservation, "{resource_type}", slot, "{resource_id}", slot)
 			isPolicy := strings.HasPrefix(route.Path, typePath)
 			switch {
+			case isCase:
+				f.review(reservation)
 			case route.Path == deliveryPath:
 				f.sell(reservation)
 			case route.Path == returnPath:
@@ -97,6 +106,9 @@ func TestCaseL1_EveryRouteEveryCaller(t *testing.T) {
 				text := f.get("/v1/holds/"+hold, "", owner("U")).body + f.get("/v1/slots/"+slot, "", catalog()).body
 				if isPolicy {
 					text += f.get(named.Replace(typePath), "", catalog()).body + f.get(named.Replace(resourcePath), "", catalog()).body
+				}
+				if isCase {
+					text += f.get("/v1/reviews/"+reservation, "", operator()).body
 				}
 				if reservation != "" {
 					text += f.get("/v1/reservations/"+reservation, "", owner("U")).body

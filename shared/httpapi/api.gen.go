@@ -190,6 +190,7 @@ const (
 	ProblemCodeCapacityInUse              ProblemCode = "capacity_in_use"
 	ProblemCodeClockUnreliable            ProblemCode = "clock_unreliable"
 	ProblemCodeCoolingDown                ProblemCode = "cooling_down"
+	ProblemCodeDecisionNotPossible        ProblemCode = "decision_not_possible"
 	ProblemCodeForbidden                  ProblemCode = "forbidden"
 	ProblemCodeHasReservation             ProblemCode = "has_reservation"
 	ProblemCodeHoldArchived               ProblemCode = "hold_archived"
@@ -215,6 +216,9 @@ const (
 	ProblemCodeReservationNotActive       ProblemCode = "reservation_not_active"
 	ProblemCodeReservationNotFound        ProblemCode = "reservation_not_found"
 	ProblemCodeReturnOverSale             ProblemCode = "return_over_sale"
+	ProblemCodeReviewClaimed              ProblemCode = "review_claimed"
+	ProblemCodeReviewDecided              ProblemCode = "review_decided"
+	ProblemCodeReviewNotFound             ProblemCode = "review_not_found"
 	ProblemCodeRouteNotFound              ProblemCode = "route_not_found"
 	ProblemCodeSaleNotOpen                ProblemCode = "sale_not_open"
 	ProblemCodeSaleOver                   ProblemCode = "sale_over"
@@ -243,6 +247,8 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeClockUnreliable:
 		return true
 	case ProblemCodeCoolingDown:
+		return true
+	case ProblemCodeDecisionNotPossible:
 		return true
 	case ProblemCodeForbidden:
 		return true
@@ -293,6 +299,12 @@ func (e ProblemCode) Valid() bool {
 	case ProblemCodeReservationNotFound:
 		return true
 	case ProblemCodeReturnOverSale:
+		return true
+	case ProblemCodeReviewClaimed:
+		return true
+	case ProblemCodeReviewDecided:
+		return true
+	case ProblemCodeReviewNotFound:
 		return true
 	case ProblemCodeRouteNotFound:
 		return true
@@ -527,6 +539,84 @@ func (e ReservationStock) Valid() bool {
 	}
 }
 
+// Defines values for ReviewStatus.
+const (
+	ReviewStatusCLAIMED ReviewStatus = "CLAIMED"
+	ReviewStatusDECIDED ReviewStatus = "DECIDED"
+	ReviewStatusOPEN    ReviewStatus = "OPEN"
+)
+
+// Valid indicates whether the value is a known member of the ReviewStatus enum.
+func (e ReviewStatus) Valid() bool {
+	switch e {
+	case ReviewStatusCLAIMED:
+		return true
+	case ReviewStatusDECIDED:
+		return true
+	case ReviewStatusOPEN:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewDecision.
+const (
+	ReviewDecisionApprove ReviewDecision = "approve"
+	ReviewDecisionDismiss ReviewDecision = "dismiss"
+	ReviewDecisionRefund  ReviewDecision = "refund"
+	ReviewDecisionRelease ReviewDecision = "release"
+	ReviewDecisionRetry   ReviewDecision = "retry"
+	ReviewDecisionVoid    ReviewDecision = "void"
+)
+
+// Valid indicates whether the value is a known member of the ReviewDecision enum.
+func (e ReviewDecision) Valid() bool {
+	switch e {
+	case ReviewDecisionApprove:
+		return true
+	case ReviewDecisionDismiss:
+		return true
+	case ReviewDecisionRefund:
+		return true
+	case ReviewDecisionRelease:
+		return true
+	case ReviewDecisionRetry:
+		return true
+	case ReviewDecisionVoid:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ReviewKind.
+const (
+	ReviewKindEvent       ReviewKind = "event"
+	ReviewKindExpiry      ReviewKind = "expiry"
+	ReviewKindFinding     ReviewKind = "finding"
+	ReviewKindRefund      ReviewKind = "refund"
+	ReviewKindReservation ReviewKind = "reservation"
+)
+
+// Valid indicates whether the value is a known member of the ReviewKind enum.
+func (e ReviewKind) Valid() bool {
+	switch e {
+	case ReviewKindEvent:
+		return true
+	case ReviewKindExpiry:
+		return true
+	case ReviewKindFinding:
+		return true
+	case ReviewKindRefund:
+		return true
+	case ReviewKindReservation:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SlotBatchResultResult.
 const (
 	SlotBatchResultResultChanged   SlotBatchResultResult = "changed"
@@ -651,6 +741,9 @@ type CancelRequest = map[string]interface{}
 // Capacity How many units there are, held and confirmed ones included.
 type Capacity = int64
 
+// ClaimRequest defines model for ClaimRequest.
+type ClaimRequest = map[string]interface{}
+
 // ConfirmLine defines model for ConfirmLine.
 type ConfirmLine struct {
 	// Quantity How many units.
@@ -675,6 +768,14 @@ type ConfirmRequest struct {
 //
 // Example: KRW
 type Currency = string
+
+// DecisionRequest defines model for DecisionRequest.
+type DecisionRequest struct {
+	Decision ReviewDecision `json:"decision"`
+
+	// Why The reason, for colleagues. It is kept with the decision and told to no buyer.
+	Why string `json:"why"`
+}
 
 // Delivery How a paid reservation comes to its end: with `none`, paid is delivered; with `event`,
 // an external service delivers and says so. The default is `none`.
@@ -1412,6 +1513,104 @@ type ReturnLine struct {
 	SlotID Name `json:"slot_id"`
 }
 
+// Review defines model for Review.
+type Review struct {
+	// CaseID What the case is called by in paths.
+	CaseID string `json:"case_id"`
+
+	// ClaimedBy Who has claimed it. Missing while nobody has, and when the claim is over.
+	ClaimedBy *string `json:"claimed_by,omitempty"`
+
+	// ClaimedUntil RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	ClaimedUntil *Timestamp `json:"claimed_until,omitempty"`
+
+	// DecidedAt RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	DecidedAt *Timestamp `json:"decided_at,omitempty"`
+	DecidedBy *string    `json:"decided_by,omitempty"`
+
+	// Decisions What can be decided. Empty in a list, and for a case that does not wait.
+	Decisions []ReviewOption `json:"decisions"`
+
+	// Facts What is known of it. Empty in a list.
+	Facts []ReviewFact `json:"facts"`
+
+	// Kind `reservation` is one in REVIEW, `refund` one in REFUND_REQUIRED, `expiry` a hold that
+	// could not be ended, `event` an event that can't be published as it is, `finding`
+	// something that the audit has found and does not repair by itself.
+	Kind ReviewKind `json:"kind"`
+
+	// LastDecision What was decided last, by a person or, as `repaired`, by the audit. A case that waits
+	// again has come back since.
+	LastDecision *string `json:"last_decision,omitempty"`
+
+	// ReviewID The case's own id. It names the events about the case.
+	ReviewID string `json:"review_id"`
+
+	// ServerTime RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	ServerTime Timestamp `json:"server_time"`
+
+	// Status DECIDED is of the last time that it waited.
+	Status ReviewStatus `json:"status"`
+
+	// Summary Why the case is there, in one sentence.
+	Summary string `json:"summary"`
+
+	// WaitingSince RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	WaitingSince *Timestamp `json:"waiting_since,omitempty"`
+
+	// Waits Whether there is something to decide.
+	Waits bool    `json:"waits"`
+	Why   *string `json:"why,omitempty"`
+}
+
+// ReviewStatus DECIDED is of the last time that it waited.
+type ReviewStatus string
+
+// ReviewDecision defines model for ReviewDecision.
+type ReviewDecision string
+
+// ReviewFact defines model for ReviewFact.
+type ReviewFact struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// ReviewKind `reservation` is one in REVIEW, `refund` one in REFUND_REQUIRED, `expiry` a hold that
+// could not be ended, `event` an event that can't be published as it is, `finding`
+// something that the audit has found and does not repair by itself.
+type ReviewKind string
+
+// ReviewList defines model for ReviewList.
+type ReviewList struct {
+	// NextCursor Where the next page begins. Missing on the last page.
+	NextCursor *string  `json:"next_cursor,omitempty"`
+	Reviews    []Review `json:"reviews"`
+
+	// ServerTime RFC 3339, in the years 1970 to 9999. Kept in UTC and whole milliseconds.
+	//
+	// Example: 2026-12-01T09:30:00.000Z
+	ServerTime Timestamp `json:"server_time"`
+}
+
+// ReviewOption defines model for ReviewOption.
+type ReviewOption struct {
+	Decision ReviewDecision `json:"decision"`
+
+	// Effect What the decision does.
+	Effect string `json:"effect"`
+
+	// NotPossible Why it can't be decided so now, and what to do. Missing if it can.
+	NotPossible *string `json:"not_possible,omitempty"`
+}
+
 // SaleTime When the sale begins, or has ended: RFC 3339, or a local time without offset such as
 // `2026-12-01T10:00`, of the zone that `sale_time_zone` names in the same body. A local time
 // that comes twice, when clocks are set back, is the first of the two; one that the zone
@@ -1689,6 +1888,9 @@ type Timestamp = Time
 // Example: 50000
 type UnitAmount = int64
 
+// CaseID defines model for CaseID.
+type CaseID = string
+
 // Cursor defines model for Cursor.
 type Cursor = string
 
@@ -1763,6 +1965,12 @@ type ProviderUnavailable = Problem
 
 // ReservationNotFound RFC 9457. `code` never changes its name; `detail` is for people.
 type ReservationNotFound = Problem
+
+// ReviewConflict RFC 9457. `code` never changes its name; `detail` is for people.
+type ReviewConflict = Problem
+
+// ReviewNotFound RFC 9457. `code` never changes its name; `detail` is for people.
+type ReviewNotFound = Problem
 
 // SlotConflict RFC 9457. `code` never changes its name; `detail` is for people.
 type SlotConflict = Problem
@@ -1928,6 +2136,32 @@ type DeliverReservationParams struct {
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
 }
 
+// ListReviewsParams defines parameters for ListReviews.
+type ListReviewsParams struct {
+	// Kind Only cases of this kind.
+	Kind *ReviewKind `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Limit The most items on one page.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before. Everything else must be asked as before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ClaimReviewParams defines parameters for ClaimReview.
+type ClaimReviewParams struct {
+	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
+	// ASCII characters, without space and comma.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
+// DecideReviewParams defines parameters for DecideReview.
+type DecideReviewParams struct {
+	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
+	// ASCII characters, without space and comma.
+	IdempotencyKey IdempotencyKey `json:"Idempotency-Key"`
+}
+
 // PutSlotsParams defines parameters for PutSlots.
 type PutSlotsParams struct {
 	// IdempotencyKey A name of the client's own for this one request, best a random UUID: 1 to 255 printable
@@ -1974,6 +2208,12 @@ type CancelReservationJSONRequestBody = ReservationCancelRequest
 
 // DeliverReservationJSONRequestBody defines body for DeliverReservation for application/json ContentType.
 type DeliverReservationJSONRequestBody = DeliveryRequest
+
+// ClaimReviewJSONRequestBody defines body for ClaimReview for application/json ContentType.
+type ClaimReviewJSONRequestBody = ClaimRequest
+
+// DecideReviewJSONRequestBody defines body for DecideReview for application/json ContentType.
+type DecideReviewJSONRequestBody = DecisionRequest
 
 // PutSlotsJSONRequestBody defines body for PutSlots for application/json ContentType.
 type PutSlotsJSONRequestBody = SlotBatch
@@ -2049,6 +2289,18 @@ type ServerInterface interface {
 	// OpenPaymentSession The secret to go on paying with
 	// (POST /v1/reservations/{reservation_id}/payment-session)
 	OpenPaymentSession(w http.ResponseWriter, r *http.Request, reservationID ReservationID)
+	// ListReviews What waits for a person
+	// (GET /v1/reviews)
+	ListReviews(w http.ResponseWriter, r *http.Request, params ListReviewsParams)
+	// GetReview A case, with what is needed to decide it
+	// (GET /v1/reviews/{case_id})
+	GetReview(w http.ResponseWriter, r *http.Request, caseID CaseID)
+	// ClaimReview Take a case
+	// (POST /v1/reviews/{case_id}/claim)
+	ClaimReview(w http.ResponseWriter, r *http.Request, caseID CaseID, params ClaimReviewParams)
+	// DecideReview Decide a case
+	// (POST /v1/reviews/{case_id}/decision)
+	DecideReview(w http.ResponseWriter, r *http.Request, caseID CaseID, params DecideReviewParams)
 	// PutSlots Define, redefine or change many slots
 	// (POST /v1/slots/batch)
 	PutSlots(w http.ResponseWriter, r *http.Request, params PutSlotsParams)
@@ -3097,6 +3349,199 @@ func (siw *ServerInterfaceWrapper) OpenPaymentSession(w http.ResponseWriter, r *
 	handler.ServeHTTP(w, r)
 }
 
+// ListReviews operation middleware
+func (siw *ServerInterfaceWrapper) ListReviews(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListReviewsParams
+
+	// ------------- Optional query parameter "kind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "kind", r.URL.Query(), &params.Kind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "kind"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "kind", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: "int32"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListReviews(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetReview operation middleware
+func (siw *ServerInterfaceWrapper) GetReview(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "case_id" -------------
+	var caseID CaseID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "case_id", r.PathValue("case_id"), &caseID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "case_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetReview(w, r, caseID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ClaimReview operation middleware
+func (siw *ServerInterfaceWrapper) ClaimReview(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "case_id" -------------
+	var caseID CaseID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "case_id", r.PathValue("case_id"), &caseID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "case_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ClaimReviewParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ClaimReview(w, r, caseID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DecideReview operation middleware
+func (siw *ServerInterfaceWrapper) DecideReview(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "case_id" -------------
+	var caseID CaseID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "case_id", r.PathValue("case_id"), &caseID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "case_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DecideReviewParams
+
+	headers := r.Header
+
+	// ------------- Required header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = IdempotencyKey
+
+	} else {
+		err := fmt.Errorf("Header parameter Idempotency-Key is required, but not found")
+		siw.ErrorHandlerFunc(w, r, &RequiredHeaderError{ParamName: "Idempotency-Key", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DecideReview(w, r, caseID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // PutSlots operation middleware
 func (siw *ServerInterfaceWrapper) PutSlots(w http.ResponseWriter, r *http.Request) {
 
@@ -3393,6 +3838,10 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/reservations/{reservation_id}/payment-session", wrapper.OpenPaymentSession)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/reservations/{reservation_id}/cancel", wrapper.CancelReservation)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/reservations/{reservation_id}/delivery", wrapper.DeliverReservation)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/reviews", wrapper.ListReviews)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/reviews/{case_id}", wrapper.GetReview)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/reviews/{case_id}/claim", wrapper.ClaimReview)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/reviews/{case_id}/decision", wrapper.DecideReview)
 
 	return m
 }

@@ -70,6 +70,10 @@ func Routes() []Route {
 		write("POST", "/v1/reservations/{reservation_id}/payment-session", ScopeHolds),
 		write("POST", "/v1/reservations/{reservation_id}/cancel", ScopeHolds, ScopeOperate),
 		write("POST", "/v1/reservations/{reservation_id}/delivery", ScopeConfirm),
+		read("GET", "/v1/reviews", ScopeOperate),
+		read("GET", "/v1/reviews/{case_id}", ScopeOperate),
+		write("POST", "/v1/reviews/{case_id}/claim", ScopeOperate),
+		write("POST", "/v1/reviews/{case_id}/decision", ScopeOperate),
 		// The signature on the body is the authority, and only the function can check it.
 		{"POST", "/v1/webhooks/stripe", nil, writePerSecond, writeBurst, FunctionWebhook},
 	}
