@@ -95,15 +95,14 @@ func (p *stockPlan) add(f Finding) (reason, doubt string) {
 	if !exists {
 		return "", "the shard has no stock item"
 	}
-	if found.Counters.Plus(negative(f.Proof.Excess)).Check() != nil {
-		return "", "without what is too much, the numbers would be impossible: more was promised than there is"
-	}
-	known := p.excess[f.Shard]
+	known, none := p.excess[f.Shard], ledger.Counters{}
 	switch {
-	case known == (ledger.Counters{}):
-		p.excess[f.Shard] = f.Proof.Excess
-	case f.Proof.Excess != (ledger.Counters{}) && known != f.Proof.Excess:
+	case known != none && f.Proof.Excess != none && known != f.Proof.Excess:
 		return "another finding about the same stock item has other numbers", ""
+	case found.Counters.Plus(negative(f.Proof.Excess)).Check() != nil:
+		return "", "without what is too much, the numbers would be impossible: more was promised than there is"
+	case known == none:
+		p.excess[f.Shard] = f.Proof.Excess
 	}
 	p.rewrite[f.Shard] = p.rewrite[f.Shard] || f.Kind == FindingTimeToLive
 	return "", ""
