@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -30,8 +31,31 @@ type Scan struct {
 // NewScan returns a scan of the named table.
 func NewScan(client ScanClient, table string) *Scan { return &Scan{client: client, table: table} }
 
-// ScanRecords reads every item, strongly consistent, and hands on what the ledger keeps.
-// Records of idempotency, of uniqueness and of signals are passed over.
+// ScanSegment reads one page of one of total segments of the table, and hands on what the
+// ledger keeps. Records of idempotency, of uniqueness and of signals are passed over. A page
+// may be empty and not be the last. The read is not consistent, at half the price: whoever
+// finds something wrong looks again.
+func (s *Scan) ScanSegment(ctx context.Context, segment, total int, after ledger.Cursor) (ledger.RecordsPage, error) {
+	start, err := scanStart(after)
+	if err != nil {
+		return ledger.RecordsPage{}, err
+	}
+	out, err := s.client.Scan(ctx, &dynamodb.ScanInput{
+		TableName: aws.String(s.table), Segment: aws.Int32(int32(segment)), TotalSegments: aws.Int32(int32(total)),
+		ExclusiveStartKey: start, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	})
+	if err != nil {
+		return ledger.RecordsPage{}, readFailed(fmt.Sprintf("scanning segment %d of %d", segment, total), err)
+	}
+	records, err := DecodeRecords(out.Items)
+	page := ledger.RecordsPage{Records: records, Next: scanNext(out.LastEvaluatedKey)}
+	if out.ConsumedCapacity != nil {
+		page.ReadUnits = aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
+	}
+	return page, err
+}
+
+// ScanRecords reads every item at once, strongly consistent, as ScanSegment does page by page.
 func (s *Scan) ScanRecords(ctx context.Context, visit func(ledger.Records) error) error {
 	in := &dynamodb.ScanInput{TableName: aws.String(s.table), ConsistentRead: aws.Bool(true)}
 	for {
@@ -52,6 +76,27 @@ func (s *Scan) ScanRecords(ctx context.Context, visit func(ledger.Records) error
 	}
 }
 
+// scanStart is the key at which a page of a scan begins.
+func scanStart(after ledger.Cursor) (item, error) {
+	if after == "" {
+		return nil, nil
+	}
+	last, err := decodeCursor(after)
+	partition, sort, found := strings.Cut(last, itemCursorSeparator)
+	if err != nil || !found {
+		return nil, badCursor()
+	}
+	return itemKey{partition, sort}.attributes(), nil
+}
+
+// scanNext is the cursor of the page after the last key.
+func scanNext(last item) ledger.Cursor {
+	if len(last) == 0 {
+		return ""
+	}
+	return encodeCursor(stringOf(last, AttributePartitionKey) + itemCursorSeparator + stringOf(last, AttributeSortKey))
+}
+
 // DecodeRecords reads items of the table as the store wrote them. Records of idempotency,
 // of uniqueness and of signals are passed over.
 func DecodeRecords(items []map[string]types.AttributeValue) (ledger.Records, error) {
@@ -65,6 +110,7 @@ func DecodeRecords(items []map[string]types.AttributeValue) (ledger.Records, err
 }
 
 func addRecord(page *ledger.Records, i item) error {
+	addMortal(page, i)
 	sort := stringOf(i, AttributeSortKey)
 	switch {
 	case sort == sortHold:
@@ -106,9 +152,36 @@ func addRecord(page *ledger.Records, i item) error {
 		} else {
 			page.Events = append(page.Events, event)
 		}
+		if stringOf(i, AttributeUnpublishedShard) != "" && stringOf(i, attributeQuarantinedReason) == "" {
+			page.Unpublished = append(page.Unpublished, ledger.UnpublishedEvent{
+				Item: ledger.EventItem{PartitionKey: stringOf(i, AttributePartitionKey), SortKey: sort}, ID: event.ID, OccurredAt: event.OccurredAt,
+			})
+		}
 		return err
 	}
 	return nil
+}
+
+// addMortal notes an item that is in use and has a time to live. Records of idempotency and of
+// signals are made to end, as is whatever lies in the archive.
+func addMortal(page *ledger.Records, i item) {
+	at := numberOf(i, AttributeTimeToLive)
+	partition, sort := stringOf(i, AttributePartitionKey), stringOf(i, AttributeSortKey)
+	if at == 0 || sort == sortIdempotency || sort == sortSignal || stringOf(i, AttributeArchivedIn) != "" {
+		return
+	}
+	mortal := ledger.MortalItem{Item: ledger.EventItem{PartitionKey: partition, SortKey: sort}, At: time.Unix(at, 0).UTC()}
+	switch sort {
+	case sortHold:
+		mortal.Hold = ledger.HoldID(strings.TrimPrefix(partition, prefixHold))
+	case sortReservation:
+		mortal.Reservation = ledger.ReservationID(strings.TrimPrefix(partition, prefixReservation))
+	case sortSlot:
+		mortal.Slot = ledger.SlotID(strings.TrimPrefix(partition, prefixSlot))
+	case sortStock:
+		mortal.Slot, mortal.Shard = ledger.SlotID(stringOf(i, "slot_id")), ledger.Shard(numberOf(i, "shard"))
+	}
+	page.Mortal = append(page.Mortal, mortal)
 }
 
 // storedHold says in which lists of the due index the hold is.

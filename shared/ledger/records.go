@@ -1,5 +1,7 @@
 package ledger
 
+import "time"
+
 // Records are items of the ledger as they are stored, for whoever reads all of them.
 type Records struct {
 	Slots  []Slot
@@ -18,6 +20,30 @@ type Records struct {
 	Quotas []Quota
 	// Reviews are cases that have a record.
 	Reviews []Review
+	// Unpublished are the events that wait to be published. They are among Events, too.
+	Unpublished []UnpublishedEvent
+	// Mortal are items that are in use and have a time to live all the same.
+	Mortal []MortalItem
+}
+
+// MortalItem is an item that will be deleted by itself.
+type MortalItem struct {
+	Item EventItem
+	// Hold, Reservation and Slot say what the item is of, as far as it is of one.
+	Hold        HoldID
+	Reservation ReservationID
+	Slot        SlotID
+	Shard       Shard
+	At          time.Time
+}
+
+// RecordsPage is one page of the table.
+type RecordsPage struct {
+	Records Records
+	// Next is where the next page begins, "" after the last one.
+	Next Cursor
+	// ReadUnits is what the page has cost.
+	ReadUnits float64
 }
 
 // StoredReservation is a reservation with what its index says of it.
