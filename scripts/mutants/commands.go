@@ -27,7 +27,7 @@ func commandsRepeatMutants() []mutant {
 		},
 		{
 			name:  "a lost race is told as success",
-			edits: []edit{{commandsCommands, "		if j.refused == nil {\n			continue\n		}", "		if j.refused == nil {\n			return Answer{Response: d.response}, nil\n		}"}},
+			edits: []edit{{commandsCommands, "		if j.refused != nil {\n", "		if j.refused == nil {\n			return Answer{Response: d.response}, nil\n		}\n		if j.refused != nil {\n"}},
 			harm:  "the catalogue is told of a price that is not in force",
 		},
 		{

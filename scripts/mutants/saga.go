@@ -45,8 +45,8 @@ func saleMutants() []mutant {
 		{
 			name: "capture before the sale",
 			edits: []edit{{
-				sagaSale, "	_, paid := d.Reservation.Current()\n	switch {\n",
-				"	first, paid := d.Reservation.Current()\n	switch {\n	case paid && d.Sightings[first.Number].Payment.Status == payment.StatusAuthorized:\n		return Decision{Effect: Effect{Kind: EffectCapture, Attempt: first, AmountMinor: d.Reservation.Amount.AmountMinor}}\n",
+				sagaSale, "	attempt, paid := d.Reservation.Current()\n	switch {\n",
+				"	attempt, paid := d.Reservation.Current()\n	switch {\n	case paid && d.Sightings[attempt.Number].Payment.Status == payment.StatusAuthorized:\n		return Decision{Effect: Effect{Kind: EffectCapture, Attempt: attempt, AmountMinor: d.Reservation.Amount.AmountMinor}}\n",
 			}},
 			harm: "a buyer's money is taken, and in the same moment the seat goes to somebody else",
 		},
@@ -98,7 +98,8 @@ func releaseMutants() []mutant {
 		{
 			name: "expire a hold that is being paid",
 			edits: []edit{
-				{commandsHoldEnd, "if hold.Status != ledger.StatusHeld || hold.AttemptOpen == 0 {", "if hold.Version > 0 {"},
+				{commandsHoldEnd, "if hold.Status != ledger.StatusHeld || hold.AttemptOpen == 0 {\n		return expireWith(", "if hold.Version > 0 {\n		return expireWith("},
+				{commandsHoldEnd, "if hold.Status != ledger.StatusHeld || hold.AttemptOpen == 0 {\n		return ledger.Expire(", "if hold.Version > 0 {\n		return ledger.Expire("},
 				{ledgerHold, "	if h.AttemptOpen != 0 {\n		return Change{}, paymentInProgress()\n	}\n	change := endHold(h, ended(h, StatusExpired", "	change := endHold(h, ended(h, StatusExpired"},
 				{ledgerHold, "change.Holds[0].When, change.Holds[0].NoOpenAttempt = FromRelease, true", "change.Holds[0].When = FromRelease"},
 			},
