@@ -43,6 +43,19 @@
 // A command that begins a payment is carried out in two Changes, and the provider is asked
 // between them: see [Payments.Start].
 //
-// The package does no I/O of its own: it has a ledger.Store, a payment.Provider, a clock
-// and dice, all injected. It starts no goroutine.
+// # What waits for a person
+//
+// [Reviews] puts together what waits, from where it waits: reservations by their status, holds
+// by their parking, events by their quarantine, findings by their record. Whether a case waits
+// is stored nowhere else, so that no case can be forgotten, and none outlives what it is about.
+// Each decision takes its subject out of where it waits, in the Change that records it. What
+// waits although its record says "decided" has come back, and is open. Only a dismissed event
+// stays where it is, and is told from one that came back by when it was set aside.
+//
+// Trying a hold or an event again changes no promise, so it is no Change. It follows the
+// record, and not the other way round: where the process dies in between, the case is still
+// open and says what was decided; an effect without a record would say nothing.
+//
+// The package does no I/O of its own: it has a ledger.Store, a payment.Provider, a Waiting,
+// a clock and dice, all injected. It starts no goroutine.
 package commands

@@ -18,7 +18,7 @@
 // tests drive. A request then meets, in this order: the route (route.go), the token's
 // scopes (principal.go), the brake on its owner (owner_rate.go), the body's size and its
 // JSON (body.go), the document (validation.go), and the handler of its noun (slot.go,
-// policy.go, hold.go, payment.go, reservation.go, availability.go, and the files that begin
+// policy.go, hold.go, payment.go, reservation.go, review.go, availability.go, and the files that begin
 // with one of these). The handler turns the body into a command of package commands and the
 // outcome into an answer. Every answer that is not a success passes through the one table in
 // problem.go.
