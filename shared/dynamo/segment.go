@@ -24,14 +24,9 @@ const (
 // last. The item itself has the keys of the index, so nothing here can lag; a read that is
 // not consistent costs half, and what it sees of an item was true together.
 func (s *Scan) ScanHoldsSegment(ctx context.Context, segment, total int, after ledger.Cursor) ([]ledger.IndexedHold, ledger.Cursor, error) {
-	var start item
-	if after != "" {
-		last, err := decodeCursor(after)
-		partition, sort, found := strings.Cut(last, itemCursorSeparator)
-		if err != nil || !found {
-			return nil, "", badCursor()
-		}
-		start = itemKey{partition, sort}.attributes()
+	start, err := scanStart(after)
+	if err != nil {
+		return nil, "", err
 	}
 	built, err := expression.NewBuilder().
 		WithFilter(expression.Name(AttributeSortKey).Equal(expression.Value(sortHold))).
@@ -54,11 +49,7 @@ func (s *Scan) ScanHoldsSegment(ctx context.Context, segment, total int, after l
 	for i, found := range out.Items {
 		holds[i] = newIndexedHold(found)
 	}
-	var next ledger.Cursor
-	if last := out.LastEvaluatedKey; len(last) > 0 {
-		next = encodeCursor(stringOf(last, AttributePartitionKey) + itemCursorSeparator + stringOf(last, AttributeSortKey))
-	}
-	return holds, next, nil
+	return holds, scanNext(out.LastEvaluatedKey), nil
 }
 
 // newIndexedHold takes what it needs attribute by attribute: a hold that can't be decoded

@@ -63,3 +63,15 @@ type StoredHold struct {
 	// Archivable says that the archive's list has it.
 	Archivable bool
 }
+
+// RecordsOf names one thing whose records are read together: one of its parts is set. With
+// OfStock, Slot and Shard name a stock item.
+type RecordsOf struct {
+	Hold        HoldID
+	Reservation ReservationID
+	Slot        SlotID
+	Shard       Shard
+	OfStock     bool
+	Policy      PolicyScope
+	Review      ReviewID
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"holdfast/shared/ledger"
+	"holdfast/shared/telemetry"
 )
 
 // Source reads the whole ledger, page by page. It calls visit for each page, in no fixed
@@ -37,6 +38,15 @@ type Report struct {
 	// were made.
 	Oversold   []Oversold
 	Violations []Violation
+	// Held is what is held of each resource.
+	Held []telemetry.Held
+	// Findings is what is wrong, in a fixed order, and Unsettled how many suspects could not
+	// be looked at in peace.
+	Findings  []Finding
+	Unsettled int
+	// ReadUnits is what reading the segments has cost, in Pages.
+	ReadUnits float64
+	Pages     int
 }
 
 // Money is a sum over all payment attempts and refunds of one currency, in minor units.
