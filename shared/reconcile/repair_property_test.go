@@ -41,7 +41,7 @@ func (b *bazaar) findHoles(store ledger.Store) []reconcile.Finding {
 	b.Helper()
 	listed := map[ledger.HoldID]bool{}
 	for shard := range ledger.DueShards {
-		due, next, err := store.Due(b.Context(), shard, b.clock.Now().Add(24*time.Hour), ledger.Page{Limit: ledger.PageItemsMax})
+		due, next, err := store.Due(b.Context(), shard, b.now().Add(24*time.Hour), ledger.Page{Limit: ledger.PageItemsMax})
 		if err != nil || next != "" {
 			b.Fatalf("due holds of shard %d: next %q, %v", shard, next, err)
 		}

@@ -38,7 +38,7 @@ func (b *bazaar) holeFinding(id ledger.HoldID) reconcile.Finding {
 	b.check(err)
 	return reconcile.Finding{
 		Kind: reconcile.FindingDueIndexHole, Promise: "P9", Subject: string(id), Hold: id, Evidence: "it is HELD, and not listed",
-		Proof: reconcile.Proof{At: b.clock.Now(), Version: hold.Version},
+		Proof: reconcile.Proof{At: b.now(), Version: hold.Version},
 	}
 }
 
@@ -60,7 +60,7 @@ func damaged(t *testing.T) (*bazaar, []reconcile.Finding) {
 	b.damageQuota("U-2", ledger.QuotaHolds, 4)
 	b.clock.Advance(20 * time.Minute)
 	findings := append(b.find(), ghostFinding(ghost), b.holeFinding(lost), reconcile.Finding{
-		Kind: reconcile.FindingTimeToLive, Subject: string(paid.ID), Reservation: paid.ID, Proof: reconcile.Proof{At: b.clock.Now(), Version: paid.Version},
+		Kind: reconcile.FindingTimeToLive, Subject: string(paid.ID), Reservation: paid.ID, Proof: reconcile.Proof{At: b.now(), Version: paid.Version},
 	}, moneyFinding(1))
 	if len(findings) != 7 {
 		t.Fatalf("found are %+v", findings)
@@ -371,7 +371,7 @@ func TestArchivedItemsAreLeft(t *testing.T) {
 	events, err := b.store.HoldEvents(t.Context(), id)
 	b.check(err)
 	b.clock.Advance(100 * 24 * time.Hour)
-	mark, err := ledger.ArchiveHold(hold, nil, events, "batch_1", b.clock.Now().Add(time.Hour), b.clock.Now())
+	mark, err := ledger.ArchiveHold(hold, nil, events, "batch_1", b.now().Add(time.Hour), b.now())
 	b.check(err)
 	b.check(b.store.Commit(t.Context(), mark))
 	finding := b.holeFinding(id)
@@ -486,7 +486,7 @@ func TestRepairClosesItsCase(t *testing.T) {
 			return stored[0]
 		}
 		if claimed {
-			change, err := ledger.ClaimReview(read(), ledger.Origin{Actor: "operator:lee", EventID: "event_claim"}, b.clock.Now())
+			change, err := ledger.ClaimReview(read(), ledger.Origin{Actor: "operator:lee", EventID: "event_claim"}, b.now())
 			b.check(err)
 			b.check(b.store.Commit(t.Context(), change))
 		}

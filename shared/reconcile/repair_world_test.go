@@ -15,6 +15,7 @@ import (
 	"holdfast/shared/ledger/memory"
 	"holdfast/shared/outbox"
 	"holdfast/shared/reconcile"
+	"holdfast/shared/system"
 	"holdfast/shared/system/systemtest"
 )
 
@@ -45,6 +46,9 @@ func (b *bazaar) check(err error) {
 		b.Fatalf("%v", err)
 	}
 }
+
+// now is the clock's time as the ledger stores times.
+func (b *bazaar) now() time.Time { return system.Millisecond(b.clock) }
 
 func (b *bazaar) request(owner ledger.OwnerID) commands.Request {
 	return commands.Request{Actor: ledger.Actor("owner:" + string(owner)), Owner: owner, RequestID: "request_bazaar"}
@@ -115,7 +119,7 @@ func (b *bazaar) pay(id ledger.HoldID, status ledger.ReservationStatus) ledger.R
 	b.Helper()
 	hold, err := b.store.Hold(b.Context(), id)
 	b.check(err)
-	origin, now := b.origin(), b.clock.Now()
+	origin, now := b.origin(), b.now()
 	next := ledger.Reservation{
 		ID: ledger.NewReservationID(b.random.Bits128()), Owner: hold.Owner, Hold: id, Status: ledger.ReservationPaymentPending, Amount: hold.Total(),
 		Attempts: []ledger.Attempt{{Number: 1, State: ledger.AttemptOpen, OpenedAt: now}}, LookAt: now.Add(time.Second),
@@ -160,7 +164,7 @@ func (b *bazaar) damageStock(id ledger.SlotID, shard ledger.Shard, by ledger.Cou
 	}
 	b.check(b.store.Commit(b.Context(), ledger.RepairStock(slot, []ledger.StockRepair{{
 		Slot: id, Shard: shard, Replaces: stock[shard].Version, Counters: broken, Terms: stock[shard].Terms,
-	}}, b.origin(), b.clock.Now())))
+	}}, b.origin(), b.now())))
 	return true
 }
 
@@ -173,7 +177,7 @@ func (b *bazaar) damageQuota(owner ledger.OwnerID, key ledger.QuotaKey, by ledge
 		return false
 	}
 	b.owners[owner] = true
-	damage := ledger.NewReview(ledger.ReviewFinding, "damage/"+string(owner)+string(key), b.clock.Now())
+	damage := ledger.NewReview(ledger.ReviewFinding, "damage/"+string(owner)+string(key), b.now())
 	stored, err := b.store.Reviews(b.Context(), []ledger.ReviewID{damage.ID})
 	b.check(err)
 	var before ledger.Review
@@ -181,7 +185,7 @@ func (b *bazaar) damageQuota(owner ledger.OwnerID, key ledger.QuotaKey, by ledge
 		before = stored[0]
 	}
 	b.check(b.store.Commit(b.Context(), ledger.RepairQuota(found,
-		map[ledger.QuotaKey]ledger.Units{key: found.Counts[key] + by}, before, damage, b.origin(), b.clock.Now())))
+		map[ledger.QuotaKey]ledger.Units{key: found.Counts[key] + by}, before, damage, b.origin(), b.now())))
 	return true
 }
 
@@ -257,7 +261,7 @@ func (b *bazaar) findStock(promised map[stockPlace]ledger.Counters) []reconcile.
 			want.Available = want.Capacity - want.Held - want.Confirmed
 			excess := s.Counters.Plus(ledger.Counters{Available: -want.Available, Held: -want.Held, Confirmed: -want.Confirmed, Capacity: -want.Capacity})
 			if excess != (ledger.Counters{}) {
-				found = append(found, stockFinding(slot, s.Shard, excess, b.clock.Now()))
+				found = append(found, stockFinding(slot, s.Shard, excess, b.now()))
 			}
 		}
 	}
@@ -288,7 +292,7 @@ func (b *bazaar) findQuota(owner ledger.OwnerID, counted map[quotaPlace]ledger.U
 			found = append(found, reconcile.Finding{
 				Kind: reconcile.FindingQuotaMismatch, Promise: "P5", Subject: string(key) + " of " + string(owner), Owner: owner, Count: key,
 				Evidence: fmt.Sprintf("%d are counted, and the holds add up to %d", was, want),
-				Proof:    reconcile.Proof{At: b.clock.Now(), Certain: true, Was: was, Want: want},
+				Proof:    reconcile.Proof{At: b.now(), Certain: true, Was: was, Want: want},
 			})
 		}
 	}
