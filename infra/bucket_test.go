@@ -5,19 +5,41 @@ import "testing"
 // The archive has the only copy of what has left the table.
 func TestTheArchiveIsGuardedAndKept(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		if made := s.mustResources(t, "AWS::S3::Bucket"); len(made) != 1 {
-			t.Errorf("%d buckets, want one", len(made))
+		mustBe(t, "versions", s.mustResource(t, "AWS::S3::Bucket", "ArchiveBucket").at("VersioningConfiguration", "Status"), "Enabled")
+	})
+}
+
+// Both buckets have what nobody outside may read: sales, and what is wrong with them.
+func TestNoBucketIsOpen(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		buckets := s.mustResources(t, "AWS::S3::Bucket")
+		if len(buckets) != 2 {
+			t.Errorf("%d buckets, want two", len(buckets))
 		}
-		bucket := s.mustResource(t, "AWS::S3::Bucket", "ArchiveBucket")
-		mustBe(t, "name", bucket.at("BucketName"), nil)
-		mustBe(t, "public access", bucket.at("PublicAccessBlockConfiguration"), map[string]any{
-			"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true,
+		for _, bucket := range buckets {
+			mustBe(t, "name", bucket.at("BucketName"), nil)
+			mustBe(t, "public access", bucket.at("PublicAccessBlockConfiguration"), map[string]any{
+				"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true,
+			})
+			mustBe(t, "encryption", bucket.at("BucketEncryption", "ServerSideEncryptionConfiguration", 0,
+				"ServerSideEncryptionByDefault", "SSEAlgorithm"), "AES256")
+			mustBe(t, "ownership", bucket.at("OwnershipControls", "Rules", 0, "ObjectOwnership"), "BucketOwnerEnforced")
+			mustBe(t, "acl", bucket.at("AccessControl"), nil)
+		}
+	})
+}
+
+// What the parts of an audit saw goes after days, and a report after months; nothing else
+// does, and nothing of it is kept twice.
+func TestTheAuditForgets(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		bucket := s.mustResource(t, "AWS::S3::Bucket", "AuditBucket")
+		mustBe(t, "versions", bucket.at("VersioningConfiguration"), nil)
+		mustBe(t, "rules", bucket.at("LifecycleConfiguration", "Rules"), []any{
+			map[string]any{"Status": "Enabled", "Prefix": "runs/", "ExpirationInDays": 4},
+			map[string]any{"Status": "Enabled", "Prefix": "reports/", "ExpirationInDays": 190},
+			map[string]any{"Status": "Enabled", "AbortIncompleteMultipartUpload": map[string]any{"DaysAfterInitiation": 7}},
 		})
-		mustBe(t, "encryption", bucket.at("BucketEncryption", "ServerSideEncryptionConfiguration", 0,
-			"ServerSideEncryptionByDefault", "SSEAlgorithm"), "AES256")
-		mustBe(t, "versions", bucket.at("VersioningConfiguration", "Status"), "Enabled")
-		mustBe(t, "ownership", bucket.at("OwnershipControls", "Rules", 0, "ObjectOwnership"), "BucketOwnerEnforced")
-		mustBe(t, "acl", bucket.at("AccessControl"), nil)
 	})
 }
 
@@ -36,20 +58,22 @@ func TestTheLifecycleLosesNothing(t *testing.T) {
 	})
 }
 
-func TestTheArchiveIsReachedOverTLSOnly(t *testing.T) {
+func TestBucketsAreReachedOverTLSOnly(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		var plain, old bool
+		plain, old := map[string]bool{}, map[string]bool{}
 		for _, policy := range s.mustResources(t, "AWS::S3::BucketPolicy") {
-			mustBeRef(t, "bucket", policy.at("Bucket"), "ArchiveBucket")
+			bucket := readable(policy.at("Bucket"))
 			for _, statement := range listed(policy.at("PolicyDocument", "Statement")) {
 				mustBe(t, "effect", at(statement, "Effect"), "Deny")
 				mustBe(t, "action", at(statement, "Action"), "s3:*")
-				plain = plain || at(statement, "Condition", "Bool", "aws:SecureTransport") == "false"
-				old = old || at(statement, "Condition", "NumericLessThan", "s3:TlsVersion") == 1.2
+				plain[bucket] = plain[bucket] || at(statement, "Condition", "Bool", "aws:SecureTransport") == "false"
+				old[bucket] = old[bucket] || at(statement, "Condition", "NumericLessThan", "s3:TlsVersion") == 1.2
 			}
 		}
-		if !plain || !old {
-			t.Errorf("plain connections are refused: %t; old TLS is: %t", plain, old)
+		for _, bucket := range []string{"ArchiveBucket", "AuditBucket"} {
+			if !plain[bucket] || !old[bucket] {
+				t.Errorf("%s: plain connections are refused: %t; old TLS is: %t", bucket, plain[bucket], old[bucket])
+			}
 		}
 	})
 }

@@ -29,13 +29,16 @@ func arnOf() map[topology.Resource]string {
 		topology.ResourceExpiryFailed:       "ExpiryFailed.Arn",
 
 		topology.ResourceTableIndexUnpublished: "Table.Arn/index/" + dynamo.IndexUnpublished,
+		topology.ResourceTableIndexReview:      "Table.Arn/index/" + dynamo.IndexReview,
 		// An action on objects names them all; there is no other in the topology but listing.
 		topology.ResourceArchiveBucket: archiveObjects,
+		topology.ResourceAuditBucket:   auditObjects,
+		topology.ResourceAuditQueue:    "AuditQueue.Arn",
 	}
 }
 
 // archiveObjects is how a template writes the objects of the archive: the one wildcard.
-const archiveObjects = "ArchiveBucket.Arn/*"
+const archiveObjects, auditObjects = "ArchiveBucket.Arn/*", "AuditBucket.Arn/*"
 
 // permissions returns what the policies of a role allow, as "action on resource".
 func (s synthesis) permissions(tb testing.TB, role string) []string {
@@ -70,7 +73,7 @@ func TestEachFunctionMayDoWhatTheTopologySaysAndNoMore(t *testing.T) {
 				for _, action := range grant.Actions {
 					target := arnOf()[grant.Resource]
 					if action == "s3:ListBucket" {
-						target = "ArchiveBucket.Arn"
+						target = strings.TrimSuffix(target, "/*")
 					}
 					want = append(want, action+" on "+target)
 				}
@@ -97,16 +100,18 @@ func TestNobodyMayTooMuch(t *testing.T) {
 			}
 			for _, permission := range allowed {
 				action, target, _ := strings.Cut(permission, " on ")
-				objects := nameOf(role.ID) == "ArchiveFunctionRole" && target == archiveObjects && !strings.Contains(action, "*")
+				objects := !strings.Contains(action, "*") && (nameOf(role.ID) == "ArchiveFunctionRole" && target == archiveObjects ||
+					nameOf(role.ID) == "AuditFunctionRole" && target == auditObjects)
 				if strings.Contains(permission, "*") && !objects {
 					t.Errorf("%s has a wildcard: %s", role.ID, permission)
 				}
-				scans := action == "dynamodb:Scan" && nameOf(role.ID) != "ReconcileFunctionRole"
+				scans := action == "dynamodb:Scan" && nameOf(role.ID) != "AuditFunctionRole"
 				if scans || strings.HasPrefix(action, "dynamodb:Delete") {
 					t.Errorf("%s may %s", role.ID, action)
 				}
 				writes := action == "s3:GetObject" || action == "s3:PutObject" || action == "s3:ListBucket"
-				if strings.HasPrefix(action, "s3:") && (!writes || nameOf(role.ID) != "ArchiveFunctionRole") {
+				keeps := nameOf(role.ID) == "ArchiveFunctionRole" || nameOf(role.ID) == "AuditFunctionRole"
+				if strings.HasPrefix(action, "s3:") && (!writes || !keeps) {
 					t.Errorf("%s may %s", role.ID, action)
 				}
 				if strings.HasPrefix(action, "secretsmanager:") && action != "secretsmanager:GetSecretValue" {
@@ -140,6 +145,11 @@ func TestFunctionsRunAsTheTopologySays(t *testing.T) {
 			topology.VariableArchiveBucketName:            "ArchiveBucket",
 			topology.VariableArchiveHoldsAfterDays:        strconv.Itoa(s.stage.ArchiveHoldsAfterDays),
 			topology.VariableArchiveReservationsAfterDays: strconv.Itoa(s.stage.ArchiveReservationsAfterDays),
+
+			topology.VariableAuditQueueURL:     "AuditQueue",
+			topology.VariableAuditBucketName:   "AuditBucket",
+			topology.VariableAuditEverySeconds: "3600",
+			topology.VariableAuditRepair:       string(s.stage.AuditRepair),
 		}
 		if got, want := len(s.mustResources(t, "AWS::Lambda::Function")), len(topology.Functions()); got != want {
 			t.Errorf("%d functions, want %d", got, want)

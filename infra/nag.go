@@ -31,6 +31,8 @@ func suppressNag(stack awscdk.Stack, made watched) {
 	}
 	suppress(found.paymentSecret, "AwsSolutions-SMG4",
 		"The payment provider issues the keys, and no function can rotate them; a changed secret is seen by every function within five minutes.")
+	suppress(found.audit, "AwsSolutions-S1",
+		"One role writes to the bucket, once to each key; it has numbers that are counted anew every hour, and reports that the findings are in the log of too.")
 	suppress(found.archive, "AwsSolutions-S1",
 		"One role writes to the bucket, once to each key, and the manifests say what it wrote; who else reads is in the audit trail of the account, if its owner turns on data events.")
 	suppressObjectWildcard(stack, made)
@@ -40,20 +42,22 @@ func suppressNag(stack awscdk.Stack, made watched) {
 	}
 }
 
-// suppressObjectWildcard explains the one wildcard of the stack: that on the objects of the
-// archive, whose keys are made while the function runs. Any other is still found.
+// suppressObjectWildcard explains the wildcards of the stack: those on the objects of the two
+// buckets, whose keys are made while their functions run. Any other is still found.
 func suppressObjectWildcard(stack awscdk.Stack, made watched) {
-	bucket := stack.GetLogicalId(made.resources.archive.Node().DefaultChild().(awscdk.CfnElement))
-	for _, f := range made.functions {
-		reaches := slices.ContainsFunc(f.Grants, func(g topology.Grant) bool { return g.Resource == topology.ResourceArchiveBucket })
-		if !reaches {
-			continue
+	for resource, bucket := range made.resources.buckets() {
+		id := stack.GetLogicalId(bucket.Node().DefaultChild().(awscdk.CfnElement))
+		for _, f := range made.functions {
+			reaches := slices.ContainsFunc(f.Grants, func(g topology.Grant) bool { return g.Resource == resource })
+			if !reaches {
+				continue
+			}
+			cdknag.NagSuppressions_AddResourceSuppressions(f.role, &[]*cdknag.NagPackSuppression{{
+				Id:        jsii.String("AwsSolutions-IAM5"),
+				Reason:    jsii.String("The keys of the bucket's objects are made while the function runs; the wildcard ends at its own bucket, and allows no delete."),
+				AppliesTo: &[]any{"Resource::<" + *id + ".Arn>/*"},
+			}}, jsii.Bool(true))
 		}
-		cdknag.NagSuppressions_AddResourceSuppressions(f.role, &[]*cdknag.NagPackSuppression{{
-			Id:        jsii.String("AwsSolutions-IAM5"),
-			Reason:    jsii.String("The keys of the archive's objects are made while the function runs; the wildcard ends at its own bucket, and allows no delete."),
-			AppliesTo: &[]any{"Resource::<" + *bucket + ".Arn>/*"},
-		}}, jsii.Bool(true))
 	}
 }
 

@@ -24,7 +24,7 @@ func (s synthesis) tlsOnlyQueues(tb testing.TB) map[string]bool {
 
 func TestDeadLettersAreKeptAndGuarded(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		for _, name := range []string{"OutboxFailures", "ScheduleFailures", "SagaFailures", "DueFailures", "ExpiryFailed"} {
+		for _, name := range []string{"OutboxFailures", "ScheduleFailures", "SagaFailures", "DueFailures", "ExpiryFailed", "AuditFailures"} {
 			queue := s.mustResource(t, "AWS::SQS::Queue", name)
 			mustBe(t, name+" retention", queue.at("MessageRetentionPeriod"), 14*24*60*60)
 			// A FIFO queue cannot be a destination of a stream mapping or of the Scheduler.
@@ -44,7 +44,7 @@ func TestEveryQueueIsEncryptedOnItsWayAndAtRest(t *testing.T) {
 				t.Errorf("%s accepts plain connections", queue.ID)
 			}
 		}
-		if want := 7; len(all) != want {
+		if want := 9; len(all) != want {
 			t.Errorf("%d queues, want %d", len(all), want)
 		}
 	})
@@ -82,6 +82,18 @@ func TestTheDueQueueHidesAndGivesUp(t *testing.T) {
 		// A message that was kept back for 15 minutes is not late when it is seen.
 		old := s.mustResource(t, "AWS::CloudWatch::Alarm", "DueQueueOld")
 		mustBe(t, "old after", old.at("Threshold"), 900+720)
+	})
+}
+
+// A part of an audit is hidden for six times as long as it may take. It is not waited for: the
+// next tick sends again what is missing.
+func TestTheAuditQueueHidesAndGivesUp(t *testing.T) {
+	eachStage(t, func(t *testing.T, s synthesis) {
+		queue := s.mustResource(t, "AWS::SQS::Queue", "AuditQueue")
+		mustBe(t, "visibility", queue.at("VisibilityTimeout"), 84*60)
+		mustBe(t, "receives", queue.at("RedrivePolicy", "maxReceiveCount"), 5)
+		mustBeRef(t, "dead letters", queue.at("RedrivePolicy", "deadLetterTargetArn"), "AuditFailures.Arn")
+		mustBe(t, "time-out", s.mustResource(t, "AWS::Lambda::Function", "AuditFunction").at("Timeout"), 14*60)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
@@ -24,6 +25,7 @@ type resources struct {
 	queues        queues
 	paymentSecret awssecretsmanager.CfnSecret
 	archive       awss3.Bucket
+	audit         awss3.Bucket
 }
 
 // actionListBucket is allowed on a bucket itself, every other action of ours on its objects.
@@ -31,8 +33,8 @@ const actionListBucket = "s3:ListBucket"
 
 // statements are what a grant allows in the words of IAM.
 //
-// The objects of the archive are the one place with a wildcard: their keys are made while
-// the function runs. It stands behind the one bucket.
+// The objects of the two buckets are the only places with a wildcard: their keys are made
+// while the function runs. It stands behind the one bucket.
 func (r resources) statements(grant topology.Grant) ([]awsiam.PolicyStatement, error) {
 	allow := func(arn *string, actions []string) awsiam.PolicyStatement {
 		return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
@@ -43,15 +45,21 @@ func (r resources) statements(grant topology.Grant) ([]awsiam.PolicyStatement, e
 	if err != nil {
 		return nil, err
 	}
-	if grant.Resource != topology.ResourceArchiveBucket {
+	bucket, isBucket := r.buckets()[grant.Resource]
+	if !isBucket {
 		return []awsiam.PolicyStatement{allow(arn, grant.Actions)}, nil
 	}
 	onObjects := slices.DeleteFunc(slices.Clone(grant.Actions), func(action string) bool { return action == actionListBucket })
-	statements := []awsiam.PolicyStatement{allow(r.archive.ArnForObjects(jsii.String("*")), onObjects)}
+	statements := []awsiam.PolicyStatement{allow(bucket.ArnForObjects(jsii.String("*")), onObjects)}
 	if slices.Contains(grant.Actions, actionListBucket) {
 		statements = append(statements, allow(arn, []string{actionListBucket}))
 	}
 	return statements, nil
+}
+
+// buckets are the stack's buckets by their names in the topology.
+func (r resources) buckets() map[topology.Resource]awss3.Bucket {
+	return map[topology.Resource]awss3.Bucket{topology.ResourceArchiveBucket: r.archive, topology.ResourceAuditBucket: r.audit}
 }
 
 // arn returns the exact ARN of a resource, never one with a wildcard.
@@ -72,11 +80,14 @@ func (r resources) arn(resource topology.Resource) (*string, error) {
 		return r.paymentSecret.Ref(), nil // the reference to a secret is its ARN
 	case topology.ResourceArchiveBucket:
 		return r.archive.BucketArn(), nil
+	case topology.ResourceAuditBucket:
+		return r.audit.BucketArn(), nil
 	case topology.ResourceOutboxFailures, topology.ResourceScheduleFailures,
 		topology.ResourceSagaQueue, topology.ResourceSagaFailures,
 		topology.ResourceDueQueue, topology.ResourceDueFailures, topology.ResourceExpiryFailed,
+		topology.ResourceAuditQueue, topology.ResourceAuditFailures,
 		topology.ResourceTableIndexDue, topology.ResourceTableIndexOwner, topology.ResourceTableIndexResource,
-		topology.ResourceTableIndexUnpublished:
+		topology.ResourceTableIndexUnpublished, topology.ResourceTableIndexReview:
 	}
 	queue, err := r.queues.named(resource)
 	if err != nil {
@@ -99,11 +110,15 @@ func (r resources) environment(chosen stage, variables []topology.Variable) (*ma
 		topology.VariableArchiveBucketName:            r.archive.BucketName(),
 		topology.VariableArchiveHoldsAfterDays:        jsii.String(strconv.Itoa(chosen.ArchiveHoldsAfterDays)),
 		topology.VariableArchiveReservationsAfterDays: jsii.String(strconv.Itoa(chosen.ArchiveReservationsAfterDays)),
+		topology.VariableAuditBucketName:              r.audit.BucketName(),
+		topology.VariableAuditEverySeconds:            jsii.String(strconv.Itoa(int(chosen.AuditEvery / time.Second))),
+		topology.VariableAuditRepair:                  jsii.String(string(chosen.AuditRepair)),
 	}
 	for v, resource := range map[topology.Variable]topology.Resource{
 		topology.VariableSagaQueueURL:         topology.ResourceSagaQueue,
 		topology.VariableDueQueueURL:          topology.ResourceDueQueue,
 		topology.VariableExpiryFailedQueueURL: topology.ResourceExpiryFailed,
+		topology.VariableAuditQueueURL:        topology.ResourceAuditQueue,
 	} {
 		queue, err := r.queues.named(resource)
 		if err != nil {

@@ -41,13 +41,14 @@ func TestSchedulesGiveUpBeforeTheNextTick(t *testing.T) {
 	})
 }
 
-// The reconciler and the archive work on what is not urgent; their numbers are written out.
-func TestTheReconcilerAndTheArchiveRunMoreSeldom(t *testing.T) {
+// The reconciler, the audit and the archive work on what is not urgent; their numbers are
+// written out.
+func TestTheReconcilerTheAuditAndTheArchiveRunMoreSeldom(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
 		for id, want := range map[string]struct {
 			rate string
 			age  int
-		}{"Reconcile": {"rate(5 minutes)", 300}, "Archive": {"rate(15 minutes)", 900}} {
+		}{"Reconcile": {"rate(5 minutes)", 300}, "Audit": {"rate(15 minutes)", 900}, "Archive": {"rate(15 minutes)", 900}} {
 			schedule := s.mustResource(t, "AWS::Scheduler::Schedule", id+"Schedule")
 			mustBe(t, id+" rate", schedule.at("ScheduleExpression"), want.rate)
 			mustBe(t, id+" retries", schedule.at("Target", "RetryPolicy", "MaximumRetryAttempts"), 1)
@@ -71,7 +72,7 @@ func TestTheSweepsRunEveryMinute(t *testing.T) {
 
 func TestAScheduleMayStartItsFunctionOnly(t *testing.T) {
 	eachStage(t, func(t *testing.T, s synthesis) {
-		for _, id := range []string{"Expiry", "Saga", "Reconcile", "Archive"} {
+		for _, id := range []string{"Expiry", "Saga", "Reconcile", "Audit", "Archive"} {
 			want := []string{"lambda:InvokeFunction on " + id + "Function.Arn", "sqs:SendMessage on ScheduleFailures.Arn"}
 			if got := s.permissions(t, id+"ScheduleRole"); !slices.Equal(got, want) {
 				t.Errorf("the schedule may %v, want %v", got, want)

@@ -22,6 +22,8 @@ const (
 	outputArchiveBucket  = "ArchiveBucketName"
 	outputDueQueue       = "DueQueueUrl"
 	outputSagaQueue      = "SagaQueueUrl"
+	outputAuditBucket    = "AuditBucketName"
+	outputAuditQueue     = "AuditQueueUrl"
 )
 
 // newStack makes the whole of Holdfast for one stage. The stage is in the stack's
@@ -50,6 +52,7 @@ func newStack(scope constructs.Construct, chosen settings, moduleRoot string) (a
 		queues:        newQueues(stack, chosen.stage),
 		paymentSecret: newPaymentSecret(stack, chosen.stage),
 		archive:       newArchiveBucket(stack, chosen.stage),
+		audit:         newAuditBucket(stack, chosen.stage),
 	}
 	functions, err := newFunctions(stack, chosen.stage, found, moduleRoot)
 	if err != nil {
@@ -80,6 +83,8 @@ func newStack(scope constructs.Construct, chosen settings, moduleRoot string) (a
 	output(outputArchiveBucket, found.archive.BucketName(), "Name of the bucket of what has left the table")
 	output(outputDueQueue, found.queues.work[topology.ResourceDueQueue].QueueUrl(), "Queue that ends holds at their due time")
 	output(outputSagaQueue, found.queues.work[topology.ResourceSagaQueue].QueueUrl(), "Queue that makes the saga look at a reservation")
+	output(outputAuditBucket, found.audit.BucketName(), "Name of the bucket of the audit's reports")
+	output(outputAuditQueue, found.queues.work[topology.ResourceAuditQueue].QueueUrl(), "Queue of the parts of an audit")
 	output(outputPageTopicARN, topics.pages.TopicArn(), "Topic of the alarms that wake somebody")
 	output(outputTicketTopicARN, topics.tickets.TopicArn(), "Topic of the alarms that somebody reads in working hours")
 	return stack, nil

@@ -1,6 +1,6 @@
 // Command reconcile is the Lambda function that publishes, every few minutes, what the
-// outbox missed, and looks for holes in the due index. It only wires: what is done is in
-// packages outbox and reconcile.
+// outbox missed, and counts what it put aside. It only wires: what is done is in packages
+// outbox and reconcile.
 package main
 
 import (
@@ -66,8 +66,7 @@ func compose(ctx context.Context) (handler, error) {
 		return nil, err
 	}
 	return reconcile.NewHandler(reconcile.Ports{
-		Redrive: outbox.NewRedrive(relay, store), Quarantine: store, Segments: dynamo.NewScan(table, c.TableName),
-		Metrics: metrics, Clock: clock, Logger: logger,
+		Redrive: outbox.NewRedrive(relay, store), Quarantine: store, Metrics: metrics, Clock: clock, Logger: logger,
 	}).Handle, nil
 }
 

@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"holdfast/shared/commands"
 	"holdfast/shared/dynamo"
@@ -191,60 +189,33 @@ func TestTheWiringWorks(t *testing.T) {
 	}
 }
 
-// What is waiting gets its due message from a redrive too, and a hold that the index has
-// lost is found when its segment is looked at.
-func TestARedriveSendsDueMessagesAndHolesAreFound(t *testing.T) {
+// What is waiting gets its due message from a redrive too.
+func TestARedriveSendsDueMessages(t *testing.T) {
 	client, table := dynamotest.NewTable(t)
 	c := &cloud{status: http.StatusOK, messages: map[string][]string{}}
 	server := httptest.NewServer(c)
 	t.Cleanup(server.Close)
 	environment(t, table, *client.Options().BaseEndpoint, server.URL)
-	output := telemetrytest.Output(t)
+	telemetrytest.Output(t) // what is logged is not looked at
 	handle, err := compose(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A hold lives for ten minutes, so this one is over, and the sweep may be about to look.
 	id := ledgerOfYesterday(t, client, table, reconcile.RedriveAge+10*time.Second)
-	_, err = client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &table, UpdateExpression: aws.String("REMOVE due_shard, due_at_ms"),
-		Key: map[string]types.AttributeValue{
-			"pk": &types.AttributeValueMemberS{Value: "HOLD#" + string(id)}, "sk": &types.AttributeValueMemberS{Value: "HOLD"},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := handle(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 	if due := c.messages[dueQueueURL]; len(due) != 1 || !strings.Contains(due[0], string(id)) {
 		t.Errorf("messages %v", c.messages)
 	}
-	// The segment of the run follows from the machine's clock, so the table is asked for all.
-	scan := dynamo.NewScan(client, table)
-	holes := 0
-	for segment := range reconcile.SegmentsTotal {
-		holds, next, err := scan.ScanHoldsSegment(t.Context(), segment, reconcile.SegmentsTotal, "")
-		if err != nil || next != "" {
-			t.Fatalf("segment %d: %v", segment, err)
-		}
-		for _, h := range holds {
-			if reconcile.Hole(h) != "" && h.Hold == id {
-				holes++
-			}
-		}
-	}
-	if holes != 1 || !strings.Contains(output(), `"expiry_index_holes":`) {
-		t.Errorf("%d holes; log %s", holes, output())
-	}
 }
 
-// The time-out leaves time to look at a segment after the longest redrive.
+// The time-out leaves time to count the quarantine after the longest redrive.
 func TestTheTimeOutIsLongEnough(t *testing.T) {
 	f, found := topology.FunctionNamed(topology.FunctionReconcile)
-	if !found || f.Timeout < reconcile.RedriveFor+outbox.MarginBeforeDeadline+reconcile.LookFor+reconcile.MarginBeforeDeadline || f.Schedule.Every != reconcile.SegmentEvery {
-		t.Errorf("a time-out of %s every %s", f.Timeout, f.Schedule.Every)
+	if !found || f.Timeout < reconcile.RedriveFor+outbox.MarginBeforeDeadline+reconcile.LookFor+reconcile.MarginBeforeDeadline {
+		t.Errorf("a time-out of %s", f.Timeout)
 	}
 }
 

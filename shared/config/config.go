@@ -65,6 +65,13 @@ type Config struct {
 	// ArchiveHoldsAfter is how long an ended hold stays in the table, and
 	// ArchiveReservationsAfter a reservation at rest.
 	ArchiveHoldsAfter, ArchiveReservationsAfter time.Duration
+	// AuditQueueURL is the address of the queue of the parts of an audit, and AuditBucketName
+	// the bucket of what they saw.
+	AuditQueueURL, AuditBucketName string
+	// AuditEvery is from the beginning of one audit to that of the next.
+	AuditEvery time.Duration
+	// AuditRepair is what an audit writes by itself.
+	AuditRepair topology.AuditRepair
 	// The endpoints are set in local runs only.
 	LocalDynamoDBEndpoint    string
 	LocalEventBridgeEndpoint string
@@ -76,6 +83,14 @@ type Config struct {
 
 // archiveAfterDaysMax is ten years: longer than any law we know keeps books.
 const archiveAfterDaysMax = 3660
+
+// An audit begins at most every minute, which is what the Scheduler can do, and at least
+// every day. A day is whole times each of these, so that audits begin at the same times on
+// every day.
+const (
+	auditEverySecondsMin = 60
+	auditEverySecondsMax = 24 * 60 * 60
+)
 
 // Lookup reads one environment variable, like os.LookupEnv.
 type Lookup func(name string) (value string, present bool)
@@ -178,6 +193,23 @@ func (c *Config) set(v topology.Variable, value string) error {
 		return setDays(&c.ArchiveHoldsAfter, value)
 	case topology.VariableArchiveReservationsAfterDays:
 		return setDays(&c.ArchiveReservationsAfter, value)
+	case topology.VariableAuditQueueURL:
+		c.AuditQueueURL = value
+		return c.checkQueueURL(value)
+	case topology.VariableAuditBucketName:
+		c.AuditBucketName = value
+		return check(bucketNamePattern, value, "must be the name of a bucket")
+	case topology.VariableAuditEverySeconds:
+		seconds, err := strconv.Atoi(value)
+		if err != nil || seconds < auditEverySecondsMin || seconds > auditEverySecondsMax || auditEverySecondsMax%seconds != 0 {
+			return fmt.Errorf("must be a number of seconds from %d to %d of which a day is a whole number of times", auditEverySecondsMin, auditEverySecondsMax)
+		}
+		c.AuditEvery = time.Duration(seconds) * time.Second
+	case topology.VariableAuditRepair:
+		c.AuditRepair = topology.AuditRepair(value)
+		if !slices.Contains(topology.AuditRepairs(), c.AuditRepair) {
+			return fmt.Errorf("must be one of %v", topology.AuditRepairs())
+		}
 	case topology.VariablePaymentSecretID:
 		c.PaymentSecretID = value
 		return check(secretIDPattern, value, "must be the name or the ARN of a secret")

@@ -21,6 +21,7 @@ const (
 	queueURL  = "https://sqs.eu-central-1.amazonaws.com/123456789012/saga"
 	dueURL    = "https://sqs.eu-central-1.amazonaws.com/123456789012/due"
 	failedURL = "https://sqs.eu-central-1.amazonaws.com/123456789012/expiry-failed"
+	auditURL  = "https://sqs.eu-central-1.amazonaws.com/123456789012/audit"
 	secretARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:PaymentSecret-a1B2c3"
 )
 
@@ -33,6 +34,8 @@ func whole() map[string]string {
 		"HOLDFAST_DUE_QUEUE_URL": dueURL, "HOLDFAST_EXPIRY_FAILED_QUEUE_URL": failedURL,
 		"HOLDFAST_ARCHIVE_BUCKET_NAME": "holdfast-archive", "HOLDFAST_ARCHIVE_HOLDS_AFTER_DAYS": "90",
 		"HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS": "550",
+		"HOLDFAST_AUDIT_QUEUE_URL":                 auditURL, "HOLDFAST_AUDIT_BUCKET_NAME": "holdfast-audit",
+		"HOLDFAST_AUDIT_EVERY_SECONDS": "3600", "HOLDFAST_AUDIT_REPAIR": "certain",
 	}
 }
 
@@ -57,6 +60,10 @@ func TestEachFunctionLoadsWhatItHas(t *testing.T) {
 		topology.FunctionSaga: {Stage: config.StageProd, TableName: "holdfast-prod", PaymentSecretID: secretARN},
 		topology.FunctionReconcile: {
 			Stage: config.StageProd, TableName: "holdfast-prod", EventBusName: "holdfast", SagaQueueURL: queueURL, DueQueueURL: dueURL,
+		},
+		topology.FunctionAudit: {
+			Stage: config.StageProd, TableName: "holdfast-prod", PaymentSecretID: secretARN, AuditQueueURL: auditURL,
+			AuditBucketName: "holdfast-audit", AuditEvery: time.Hour, AuditRepair: topology.AuditRepairCertain,
 		},
 		topology.FunctionArchive: {
 			Stage: config.StageProd, TableName: "holdfast-prod", ArchiveBucketName: "holdfast-archive",
@@ -120,6 +127,11 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"HOLDFAST_ARCHIVE_BUCKET_NAME":             {"ab", "A-Bucket", "a bucket", "-bucket", "arn:aws:s3:::bucket", strings.Repeat("b", 64)},
 		"HOLDFAST_ARCHIVE_HOLDS_AFTER_DAYS":        {"0", "-1", "3661", "many", "1.5"},
 		"HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS": {"0", "-1", "3661", "many", "1.5"},
+
+		"HOLDFAST_AUDIT_QUEUE_URL":     {"audit", "ftp://host/audit"},
+		"HOLDFAST_AUDIT_BUCKET_NAME":   {"ab", "a bucket"},
+		"HOLDFAST_AUDIT_EVERY_SECONDS": {"0", "30", "59", "61", "-60", "86401", "172800", "1h", "3600.0"},
+		"HOLDFAST_AUDIT_REPAIR":        {"on", "Certain", "all"},
 	} {
 		for _, value := range values {
 			environment := whole()
@@ -162,6 +174,7 @@ func TestOnlyALocalQueueIsPlain(t *testing.T) {
 		"HOLDFAST_SAGA_QUEUE_URL":          topology.FunctionWebhook,
 		"HOLDFAST_DUE_QUEUE_URL":           topology.FunctionOutbox,
 		"HOLDFAST_EXPIRY_FAILED_QUEUE_URL": topology.FunctionExpiry,
+		"HOLDFAST_AUDIT_QUEUE_URL":         topology.FunctionAudit,
 	} {
 		environment := whole()
 		environment[name] = "http://127.0.0.1:4566/000000000000/queue"

@@ -19,8 +19,8 @@ const (
 	// stream brings an event within a second, and tries for hours when the bus is down; what
 	// both publish comes twice, which consumers stand.
 	RedriveAge = 10 * time.Minute
-	// RedriveFor bounds the publishing of one run, so that there is time to look at a segment
-	// of the table.
+	// RedriveFor bounds the publishing of one run, so that there is time to count what is in
+	// quarantine.
 	RedriveFor = 150 * time.Second
 	// LookFor bounds the looking of a run whose caller sets no deadline.
 	LookFor = 60 * time.Second
@@ -43,22 +43,18 @@ type Metrics interface {
 type Ports struct {
 	Redrive    Redriver
 	Quarantine Quarantine
-	Segments   Segments
 	Metrics    Metrics
 	Clock      system.Clock
 	Logger     *slog.Logger
 }
 
-// Handler does, for each tick of the Scheduler, what no other function is told to do.
+// Handler does, for each tick of the Scheduler, what the outbox is told of by nobody.
 type Handler struct {
 	ports Ports
-	holes holes
 }
 
 // NewHandler returns a Handler.
-func NewHandler(ports Ports) *Handler {
-	return &Handler{ports: ports, holes: holes{ports.Segments, ports.Logger}}
-}
+func NewHandler(ports Ports) *Handler { return &Handler{ports} }
 
 // Handle answers one tick. What the tick says decides nothing. A part that fails keeps none
 // of the others from its work, and its numbers are left out; the error is all of their
@@ -69,17 +65,13 @@ func (h *Handler) Handle(ctx context.Context, _ json.RawMessage) error {
 		properties[telemetry.KeyRequestID] = call.AwsRequestID
 		ctx = telemetry.WithCorrelation(ctx, slog.String(telemetry.KeyRequestID, call.AwsRequestID))
 	}
-	segment := SegmentAt(h.ports.Clock.Now())
 	redriven, redriveErr := h.ports.Redrive.Run(ctx, RedriveAge, RedriveFor)
-	late := h.lateAfter(ctx)
-	quarantined, quarantineErr := quarantineSize(ctx, h.ports.Quarantine, late)
-	found, holesErr := h.holes.look(ctx, segment, late)
+	quarantined, quarantineErr := quarantineSize(ctx, h.ports.Quarantine, h.lateAfter(ctx))
 	h.ports.Logger.InfoContext(ctx, "reconciled",
 		slog.Int("republished", redriven.Republished), slog.Int("failed", redriven.Failed), slog.Int("set_aside", redriven.Quarantined),
 		slog.Int("left_min", redriven.Left), slog.Int("due_unsent", redriven.DueUnsent), slog.Bool("truncated", redriven.Truncated),
 		slog.Bool("futile", redriven.Futile), slog.Bool("lag_known", redriven.LagKnown), telemetry.Duration("lag_seconds", redriven.Lag),
-		slog.Int("quarantine_size", quarantined), slog.Int("segment", found.Segment), slog.Int("holds", found.Holds),
-		slog.Int("holes", found.Holes), slog.Bool("segment_cut", found.Cut))
+		slog.Int("quarantine_size", quarantined))
 	heartbeat := 1
 	if redriveErr != nil {
 		heartbeat = 0
@@ -87,7 +79,6 @@ func (h *Handler) Handle(ctx context.Context, _ json.RawMessage) error {
 	measurements := []telemetry.Measurement{
 		telemetry.Count(telemetry.MetricReconcileHeartbeat, heartbeat),
 		telemetry.Count(telemetry.MetricOutboxRepublished, redriven.Republished),
-		telemetry.Count(telemetry.MetricExpiryIndexHoles, found.Holes),
 	}
 	if redriven.LagKnown {
 		measurements = append(measurements, telemetry.Measurement{Metric: telemetry.MetricOutboxUnpublishedLagSecondsMax, Value: redriven.Lag.Seconds()})
@@ -95,7 +86,7 @@ func (h *Handler) Handle(ctx context.Context, _ json.RawMessage) error {
 	if quarantineErr == nil {
 		measurements = append(measurements, telemetry.Count(telemetry.MetricOutboxQuarantineSize, quarantined))
 	}
-	return errors.Join(redriveErr, quarantineErr, holesErr, h.ports.Metrics.Emit(properties, measurements...))
+	return errors.Join(redriveErr, quarantineErr, h.ports.Metrics.Emit(properties, measurements...))
 }
 
 // lateAfter says when no read may be begun any more.

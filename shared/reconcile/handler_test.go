@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,17 +25,13 @@ type desk struct {
 
 	redriven    outbox.RedriveReport
 	redriveErr  error
-	age, bound  time.Duration   // of the last redrive
-	quarantined map[int][]int   // the sizes of a shard's pages
-	sizeErr     error           // of the last shard
-	segments    map[int][][]int // the holds of a segment's pages: 1 is a hole, 0 none
-	holesErr    error           // of the second page
-	onPage      func()
-	pages       int
+	age, bound  time.Duration // of the last redrive
+	quarantined map[int][]int // the sizes of a shard's pages
+	sizeErr     error         // of the last shard
 }
 
 func newDesk() *desk {
-	return &desk{clock: systemtest.NewClock(start), quarantined: map[int][]int{}, segments: map[int][][]int{}, onPage: func() {}}
+	return &desk{clock: systemtest.NewClock(start), quarantined: map[int][]int{}}
 }
 
 func (d *desk) Run(_ context.Context, age, longest time.Duration) (outbox.RedriveReport, error) {
@@ -68,32 +62,13 @@ func pageOf(cursor ledger.Cursor) int {
 	return n
 }
 
-func (d *desk) ScanHoldsSegment(_ context.Context, segment, total int, after ledger.Cursor) ([]ledger.IndexedHold, ledger.Cursor, error) {
-
-	d.pages++
-	d.onPage()
-	at, pages := pageOf(after), d.segments[segment]
-	if total != reconcile.SegmentsTotal || at == 1 && d.holesErr != nil {
-		return nil, "", errors.Join(d.holesErr, fmt.Errorf("page %d of %d", at, total))
-	}
-	if at >= len(pages) {
-		return nil, "", nil
-	}
-	var holds []ledger.IndexedHold
-	for i, hole := range pages[at] {
-		id := ledger.HoldID(fmt.Sprintf("hold_%d_%d", at, i))
-		holds = append(holds, ledger.IndexedHold{Hold: id, Status: ledger.StatusHeld, DueAt: start, InDue: hole == 0, ListedAt: start})
-	}
-	return holds, ledger.Cursor(strconv.Itoa(at + 1)), nil
-}
-
 // handle answers one tick, and returns what it reported.
 func (d *desk) handle(ctx context.Context, t *testing.T) (map[string]float64, error) {
 	t.Helper()
 	source := telemetry.Source{Stage: "dev", Function: "reconcile"}
 	d.metrics.Reset()
 	err := reconcile.NewHandler(reconcile.Ports{
-		Redrive: d, Quarantine: d, Segments: d, Metrics: telemetry.NewEmitter(&d.metrics, d.clock, source),
+		Redrive: d, Quarantine: d, Metrics: telemetry.NewEmitter(&d.metrics, d.clock, source),
 		Clock: d.clock, Logger: telemetry.NewLogger(&d.logs, source),
 	}).Handle(ctx, json.RawMessage(`{"nonsense":true}`))
 	var line map[string]any
@@ -116,8 +91,8 @@ func same(t *testing.T, got, want map[string]float64) {
 	}
 }
 
-// One tick redrives what is old enough, counts all pages of the quarantine, and looks at
-// the whole segment whose time it is. All of it is reported, also when there is nothing.
+// One tick redrives what is old enough, and counts all pages of the quarantine. All of it is
+// reported, also when there is nothing.
 func TestATickReportsAllThatItSaw(t *testing.T) {
 	d := newDesk()
 	d.redriven = outbox.RedriveReport{LagKnown: true}
@@ -126,26 +101,17 @@ func TestATickReportsAllThatItSaw(t *testing.T) {
 		t.Errorf("%v; events older than %s for %s", err, d.age, d.bound)
 	}
 	same(t, got, map[string]float64{
-		"reconcile_heartbeat": 1, "outbox_unpublished_lag_seconds_max": 0, "outbox_republished": 0, "outbox_quarantine_size": 0, "expiry_index_holes": 0,
+		"reconcile_heartbeat": 1, "outbox_unpublished_lag_seconds_max": 0, "outbox_republished": 0, "outbox_quarantine_size": 0,
 	})
 	d.redriven = outbox.RedriveReport{Republished: 7, Quarantined: 1, Lag: 90 * time.Minute, LagKnown: true}
 	d.quarantined[3], d.quarantined[15] = []int{500, 0, 2}, []int{1}
-	d.segments[reconcile.SegmentAt(start)] = [][]int{{0, 1}, {}, {1, 0, 1}}
-	d.segments[reconcile.SegmentAt(start)+1] = [][]int{{1}}
 	got, err = d.handle(t.Context(), t)
 	if err != nil {
 		t.Error(err)
 	}
 	same(t, got, map[string]float64{
-		"reconcile_heartbeat": 1, "outbox_unpublished_lag_seconds_max": 5400, "outbox_republished": 7, "outbox_quarantine_size": 503, "expiry_index_holes": 3,
+		"reconcile_heartbeat": 1, "outbox_unpublished_lag_seconds_max": 5400, "outbox_republished": 7, "outbox_quarantine_size": 503,
 	})
-	if logs := d.logs.String(); strings.Count(logs, `"level":"ERROR"`) != 3 || !strings.Contains(logs, `"hold_id":"hold_2_2"`) {
-		t.Errorf("log: %s", logs)
-	}
-	d.clock.Advance(reconcile.SegmentEvery)
-	if got, err = d.handle(t.Context(), t); err != nil || got["expiry_index_holes"] != 1 {
-		t.Errorf("the next tick: %v, %v", got, err)
-	}
 }
 
 // What can't be read is left out and told, and keeps nothing else from its work. A bus that
@@ -153,34 +119,19 @@ func TestATickReportsAllThatItSaw(t *testing.T) {
 func TestAPartThatFailsIsLeftOut(t *testing.T) {
 	d := newDesk()
 	d.redriven, d.redriveErr = outbox.RedriveReport{Republished: 2}, errors.New("shard 3 is throttled")
-	d.sizeErr, d.holesErr = errors.New("quarantine is throttled"), errors.New("scan is throttled")
-	d.segments[reconcile.SegmentAt(start)] = [][]int{{1}, {1}}
+	d.sizeErr = errors.New("quarantine is throttled")
 	got, err := d.handle(t.Context(), t)
-	for _, cause := range []error{d.redriveErr, d.sizeErr, d.holesErr} {
+	for _, cause := range []error{d.redriveErr, d.sizeErr} {
 		if !errors.Is(err, cause) {
 			t.Errorf("%v does not tell that %v", err, cause)
 		}
 	}
-	same(t, got, map[string]float64{"reconcile_heartbeat": 0, "outbox_republished": 2, "expiry_index_holes": 1})
+	same(t, got, map[string]float64{"reconcile_heartbeat": 0, "outbox_republished": 2})
 	d = newDesk()
 	d.redriven = outbox.RedriveReport{Failed: 30, Left: 70, Futile: true, Lag: time.Hour, LagKnown: true}
 	got, err = d.handle(t.Context(), t)
 	if err != nil || got["reconcile_heartbeat"] != 1 || got["outbox_unpublished_lag_seconds_max"] != 3600 {
 		t.Errorf("with the bus down: %v, %v", got, err)
-	}
-}
-
-// Many holes are counted, and not all told one by one.
-func TestManyHolesAreFewLines(t *testing.T) {
-	d := newDesk()
-	page := make([]int, 3*reconcile.HoleLinesMax)
-	for i := range page {
-		page[i] = 1
-	}
-	d.segments[reconcile.SegmentAt(start)] = [][]int{page}
-	got, err := d.handle(t.Context(), t)
-	if err != nil || int(got["expiry_index_holes"]) != len(page) || strings.Count(d.logs.String(), `"level":"ERROR"`) != reconcile.HoleLinesMax {
-		t.Errorf("reported %v, %v; log %s", got, err, d.logs.String())
 	}
 }
 
@@ -192,30 +143,11 @@ type endsAt struct {
 
 func (c endsAt) Deadline() (time.Time, bool) { return c.at, true }
 
-// A segment that is too long, or slow, is cut: by its pages, by the deadline, or by the
-// bound of a run without one. The log says so.
-func TestALongSegmentIsCut(t *testing.T) {
-	long := make([][]int, 2*reconcile.SegmentPagesMax)
-	for name, test := range map[string]struct {
-		ctx   context.Context
-		page  time.Duration
-		pages int
-	}{
-		"by its pages":    {t.Context(), 0, reconcile.SegmentPagesMax},
-		"by the deadline": {endsAt{t.Context(), start.Add(20 * time.Second)}, time.Second, 10},
-		"by the bound":    {t.Context(), time.Second, int(reconcile.LookFor / time.Second)},
-	} {
-		d := newDesk()
-		d.segments[reconcile.SegmentAt(start)] = long
-		d.onPage = func() { d.clock.Advance(test.page) }
-		if _, err := d.handle(test.ctx, t); err != nil || d.pages != test.pages || !strings.Contains(d.logs.String(), "not read to its end") {
-			t.Errorf("%s: %v after %d pages; log %s", name, err, d.pages, d.logs.String())
-		}
-	}
-	// A run that has no time left counts nothing, and does not say that there is nothing.
+// A run that has no time left counts nothing, and does not say that there is nothing.
+func TestWithoutTimeNothingIsCounted(t *testing.T) {
 	d := newDesk()
 	got, err := d.handle(endsAt{t.Context(), start.Add(reconcile.MarginBeforeDeadline)}, t)
-	if _, told := got["outbox_quarantine_size"]; err == nil || told || d.pages > 0 {
-		t.Errorf("without time: %v, %v after %d pages", got, err, d.pages)
+	if _, told := got["outbox_quarantine_size"]; err == nil || told {
+		t.Errorf("without time: %v, %v", got, err)
 	}
 }

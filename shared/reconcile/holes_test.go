@@ -37,20 +37,3 @@ func TestCaseB8_WhatIsAHole(t *testing.T) {
 		}
 	}
 }
-
-// Every segment has its turn within eight hours, and a run that is late within its five
-// minutes looks at the same one.
-func TestEverySegmentHasItsTurn(t *testing.T) {
-	seen := map[int]bool{}
-	for n := range reconcile.SegmentsTotal {
-		tick := start.Add(time.Duration(n) * reconcile.SegmentEvery)
-		segment := reconcile.SegmentAt(tick)
-		if segment < 0 || segment >= reconcile.SegmentsTotal || seen[segment] {
-			t.Errorf("segment %d at tick %d", segment, n)
-		}
-		if late := reconcile.SegmentAt(tick.Add(reconcile.SegmentEvery - time.Millisecond)); late != segment {
-			t.Errorf("a late tick %d looks at %d and not at %d", n, late, segment)
-		}
-		seen[segment] = true
-	}
-}

@@ -9,7 +9,6 @@ import (
 	"holdfast/shared/dynamo"
 	"holdfast/shared/outbox"
 	"holdfast/shared/reconcile"
-	"holdfast/shared/telemetry"
 )
 
 const (
@@ -30,8 +29,7 @@ func (i *instance) newReconciler(store *dynamo.Store) (*reconcile.Handler, error
 	age := w.dice("age of what is redriven").between(redriveAgeMin, redriveAgeMax)
 	return reconcile.NewHandler(reconcile.Ports{
 		Redrive: hasty{outbox.NewRedrive(relay, store), age}, Quarantine: store,
-		Segments: dynamo.NewScan(&session{database: w.database, instance: i}, tableName),
-		Metrics:  holeMetrics{w}, Clock: i.clock, Logger: noLogger,
+		Metrics: noMetrics{}, Clock: i.clock, Logger: noLogger,
 	}), nil
 }
 
@@ -55,19 +53,6 @@ type hasty struct {
 // Run publishes events that are older than the age of the history.
 func (h hasty) Run(ctx context.Context, _, longest time.Duration) (outbox.RedriveReport, error) {
 	return h.redrive.Run(ctx, h.age, longest)
-}
-
-// holeMetrics checks the one number of the reconciler that must be true at any time.
-type holeMetrics struct{ world *world }
-
-// Emit tells of a hole that the reconciler has found in the due index: there are none.
-func (m holeMetrics) Emit(_ telemetry.Properties, measurements ...telemetry.Measurement) error {
-	for _, one := range measurements {
-		if one.Metric == telemetry.MetricExpiryIndexHoles && one.Value > 0 {
-			m.world.violated("P9", "the reconciler found %.0f holes in the due index", one.Value)
-		}
-	}
-	return nil
 }
 
 // startReconciler lets the reconciler tick from one time to another.

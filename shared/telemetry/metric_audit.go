@@ -7,7 +7,6 @@ const (
 	MetricOutboxUnpublishedLagSecondsMax MetricName = "outbox_unpublished_lag_seconds_max"
 	MetricOutboxRepublished              MetricName = "outbox_republished"
 	MetricOutboxQuarantineSize           MetricName = "outbox_quarantine_size"
-	MetricExpiryIndexHoles               MetricName = "expiry_index_holes"
 )
 
 // The metrics of the audit. It reports all of them when it has come to its end, also when
@@ -22,6 +21,9 @@ const (
 	MetricAuditUnsettled        MetricName = "audit_unsettled"
 	MetricAuditReadUnits        MetricName = "audit_read_units"
 	MetricAuditSeconds          MetricName = "audit_seconds"
+	MetricExpiryIndexHoles      MetricName = "expiry_index_holes"
+	// MetricAuditAbandoned is reported of an audit that does not come to its end.
+	MetricAuditAbandoned MetricName = "audit_abandoned"
 	// MetricHeldUnits is reported once for each resource type; see [HeldReports].
 	MetricHeldUnits MetricName = "held_units"
 )
@@ -34,7 +36,6 @@ func auditMetrics() []Metric {
 		inSeconds(MetricOutboxUnpublishedLagSecondsMax, "At the start of a run: now minus the time of the oldest event that is not published, the quarantined ones left out; zero when all are."),
 		counted(MetricOutboxRepublished, "Events that the stream did not bring to the bus and the reconciler did."),
 		counted(MetricOutboxQuarantineSize, "Events in quarantine: no retry can publish them as they are."),
-		counted(MetricExpiryIndexHoles, "Holds in the part of the table that this run looked at that are HELD and not in the due index, or in it and not HELD."),
 		counted(MetricAuditHeartbeat, "Audits that have read the whole table and told what they found."),
 		counted(MetricAuditFindingsCritical, "Findings of the last audit that break a promise about stock or money: numbers that do not add up, events that are missing, money that nobody accounts for."),
 		counted(MetricAuditFindingsWarning, "Findings of the last audit that are late or in the wrong place, and cost nobody stock or money by themselves."),
@@ -44,6 +45,8 @@ func auditMetrics() []Metric {
 		counted(MetricAuditUnsettled, "Suspects of the last audit that changed with every look, so that nothing can be said of them; the next audit looks again."),
 		counted(MetricAuditReadUnits, "Read units that the last audit took: what it costs, and a measure of the table."),
 		inSeconds(MetricAuditSeconds, "How long the last audit took, from its first segment to its findings."),
+		counted(MetricExpiryIndexHoles, "Items that the last audit found missing from the list that they must be in, or in one that they must not be in: holds of the due index, most of all."),
+		counted(MetricAuditAbandoned, "Audits that had not ended when their time was over, and were given up; the next one reads everything anew."),
 		held,
 	}
 }

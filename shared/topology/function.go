@@ -20,7 +20,7 @@ const (
 // Functions returns every function of Holdfast, in a fixed order. The caller owns
 // the result.
 func Functions() []Function {
-	return []Function{apiFunction(), webhookFunction(), expiryFunction(), outboxFunction(), sagaFunction(), reconcileFunction(), archiveFunction()}
+	return []Function{apiFunction(), webhookFunction(), expiryFunction(), outboxFunction(), sagaFunction(), reconcileFunction(), auditFunction(), archiveFunction()}
 }
 
 // FunctionNamed returns the function with that name, and whether there is one.
@@ -66,7 +66,7 @@ func QueuesForPeople() []Resource {
 func apiFunction() Function {
 	return Function{
 		Name:        FunctionAPI,
-		Description: "HTTP API: slots, availability, holds, reservations",
+		Description: "HTTP API: slots, availability, holds, reservations, reviews",
 		MemoryMiB:   512,
 		Timeout:     APITimeout,
 		Variables:   []Variable{VariableStage, VariableTableName, VariableOperatorGroup, VariablePaymentSecretID},
@@ -78,6 +78,10 @@ func apiFunction() Function {
 			}},
 			{ResourceTableIndexOwner, CallerCode, []string{"dynamodb:Query"}},
 			{ResourceTableIndexResource, CallerCode, []string{"dynamodb:Query"}},
+			// What waits for a person: reservations and findings, parked holds, quarantined events.
+			{ResourceTableIndexReview, CallerCode, []string{"dynamodb:Query"}},
+			{ResourceTableIndexDue, CallerCode, []string{"dynamodb:Query"}},
+			{ResourceTableIndexUnpublished, CallerCode, []string{"dynamodb:Query"}},
 			{ResourcePaymentSecret, CallerCode, []string{"secretsmanager:GetSecretValue"}},
 		},
 		HTTP: &HTTPTrigger{},
@@ -225,7 +229,7 @@ func sagaFunction() Function {
 func reconcileFunction() Function {
 	return Function{
 		Name:                FunctionReconcile,
-		Description:         "Publishes events that the outbox missed, and looks for holes in the indexes",
+		Description:         "Publishes events that the outbox missed",
 		MemoryMiB:           256,
 		Timeout:             4 * time.Minute,
 		ReservedConcurrency: 2,
@@ -233,9 +237,7 @@ func reconcileFunction() Function {
 			VariableStage, VariableTableName, VariableEventBusName, VariableSagaQueueURL, VariableDueQueueURL,
 		},
 		Grants: []Grant{
-			// Holes in an index can't be found with that index. It is the only function that
-			// scans, a small part of the table in each run.
-			{ResourceTable, CallerCode, []string{"dynamodb:BatchGetItem", "dynamodb:UpdateItem", "dynamodb:Scan"}},
+			{ResourceTable, CallerCode, []string{"dynamodb:BatchGetItem", "dynamodb:UpdateItem"}},
 			{ResourceTableIndexUnpublished, CallerCode, []string{"dynamodb:Query"}},
 			{ResourceEventBus, CallerCode, []string{"events:PutEvents"}},
 			{ResourceSagaQueue, CallerCode, []string{"sqs:SendMessage"}},
@@ -246,6 +248,64 @@ func reconcileFunction() Function {
 			Every:              5 * time.Minute,
 			Retries:            1,
 			EventAgeMax:        5 * time.Minute,
+			FailureDestination: ResourceScheduleFailures,
+		},
+	}
+}
+
+// auditFunction is started twice over. The tick begins an audit and looks after the one that
+// is under way; each message is one part of it. It is a function of its own and not one more
+// thing that the reconciler does: a part may take as long as Lambda allows, and the
+// reconciler's next tick comes in five minutes. It is the only one that scans, and it
+// publishes nothing.
+func auditFunction() Function {
+	return Function{
+		Name:        FunctionAudit,
+		Description: "Compares all of the table with itself, and asks about what differs",
+		MemoryMiB:   512,
+		Timeout:     14 * time.Minute,
+		// The queue's share and two ticks that overlap.
+		ReservedConcurrency: 6,
+		Variables: []Variable{
+			VariableStage, VariableTableName, VariablePaymentSecretID,
+			VariableAuditQueueURL, VariableAuditBucketName, VariableAuditEverySeconds, VariableAuditRepair,
+		},
+		Grants: []Grant{
+			{ResourceTable, CallerCode, []string{
+				"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:Scan", "dynamodb:PutItem", "dynamodb:UpdateItem",
+			}},
+			{ResourceTableIndexDue, CallerCode, []string{"dynamodb:Query"}},
+			{ResourceTableIndexOwner, CallerCode, []string{"dynamodb:Query"}},
+			// What the provider has is compared with what we know of it.
+			{ResourcePaymentSecret, CallerCode, []string{"secretsmanager:GetSecretValue"}},
+			// Without leave to list, an object that is not there reads as forbidden.
+			{ResourceAuditBucket, CallerCode, []string{"s3:GetObject", "s3:ListBucket", "s3:PutObject"}},
+			{ResourceAuditQueue, CallerCode, []string{"sqs:SendMessage"}},
+			// Lambda refuses to create the mapping when one of the three is missing.
+			{ResourceAuditQueue, CallerPlatform, []string{
+				"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes",
+			}},
+			{ResourceScheduleFailures, CallerPlatform, []string{"sqs:SendMessage"}},
+		},
+		Queue: &QueueTrigger{
+			Queue: ResourceAuditQueue,
+			// A part may use all of the time-out.
+			BatchMessagesMax: 1,
+			BatchWindow:      0,
+			// Six times the time-out. A part whose worker died is not waited for: the next tick
+			// sends it again.
+			VisibilityTimeout: 84 * time.Minute,
+			ReceivesMax:       5,
+			DeadLetters:       ResourceAuditFailures,
+			// Each reads some 15 MB of the table in a second, which is 2,000 read units: four
+			// stay below what a new table on demand gives, with as much left for the traffic.
+			ConcurrencyMax: 4,
+		},
+		Schedule: &ScheduleTrigger{
+			// Longer than the time-out, so that what a tick finds missing is not being done.
+			Every:              15 * time.Minute,
+			Retries:            1,
+			EventAgeMax:        15 * time.Minute,
 			FailureDestination: ResourceScheduleFailures,
 		},
 	}

@@ -8,14 +8,14 @@ type FunctionName string
 
 // The functions of Holdfast.
 const (
-	FunctionAPI     FunctionName = "api"     // the HTTP API
-	FunctionWebhook FunctionName = "webhook" // takes in what the payment provider tells
-	FunctionExpiry  FunctionName = "expiry"  // ends overdue holds
-	FunctionOutbox  FunctionName = "outbox"  // publishes ledger events, and wakes the saga
-	FunctionSaga    FunctionName = "saga"    // drives reservations to their end
-	// FunctionReconcile publishes what the outbox missed, and looks for holes in the indexes.
-	FunctionReconcile FunctionName = "reconcile"
-	FunctionArchive   FunctionName = "archive" // moves ended records out of the table
+	FunctionAPI       FunctionName = "api"       // the HTTP API
+	FunctionWebhook   FunctionName = "webhook"   // takes in what the payment provider tells
+	FunctionExpiry    FunctionName = "expiry"    // ends overdue holds
+	FunctionOutbox    FunctionName = "outbox"    // publishes ledger events, and wakes the saga
+	FunctionSaga      FunctionName = "saga"      // drives reservations to their end
+	FunctionReconcile FunctionName = "reconcile" // publishes what the outbox missed
+	FunctionAudit     FunctionName = "audit"     // compares all of the table with itself, and asks about what differs
+	FunctionArchive   FunctionName = "archive"   // moves ended records out of the table
 )
 
 // Resource names something that a function is granted actions on or is told the
@@ -36,6 +36,9 @@ const (
 	ResourceDueFailures      Resource = "due-failures"      // SQS: due messages that could not be worked on
 	ResourceExpiryFailed     Resource = "expiry-failed"     // SQS: holds that could not be ended and are parked
 	ResourceArchiveBucket    Resource = "archive-bucket"    // S3: ended records that have left the table
+	ResourceAuditQueue       Resource = "audit-queue"       // SQS: parts of an audit to do
+	ResourceAuditFailures    Resource = "audit-failures"    // SQS: parts of an audit that could not be done
+	ResourceAuditBucket      Resource = "audit-bucket"      // S3: what the parts of an audit saw, and its reports
 )
 
 // tableIndexPrefix, with the name of an index after it, names that index as a resource.
@@ -49,6 +52,15 @@ const (
 	ResourceTableIndexResource Resource = tableIndexPrefix + "resource"
 	// ResourceTableIndexUnpublished has the events that the bus has not accepted yet.
 	ResourceTableIndexUnpublished Resource = tableIndexPrefix + "unpublished"
+	// ResourceTableIndexReview has what waits for a person.
+	ResourceTableIndexReview Resource = tableIndexPrefix + "review"
+)
+
+// The prefixes of the objects in the audit's bucket. What the parts of an audit saw goes
+// after days, and its reports after months.
+const (
+	AuditRunPrefix    = "runs/"
+	AuditReportPrefix = "reports/"
 )
 
 // TableIndex returns the resource that stands for the table's index of that name. It is
@@ -62,7 +74,8 @@ func Resources() []Resource {
 		ResourceEventBus, ResourceOutboxFailures, ResourceScheduleFailures,
 		ResourceSagaQueue, ResourceSagaFailures, ResourcePaymentSecret,
 		ResourceDueQueue, ResourceDueFailures, ResourceExpiryFailed,
-		ResourceTableIndexUnpublished, ResourceArchiveBucket,
+		ResourceTableIndexUnpublished, ResourceTableIndexReview, ResourceArchiveBucket,
+		ResourceAuditQueue, ResourceAuditFailures, ResourceAuditBucket,
 	}
 }
 
@@ -107,6 +120,10 @@ const (
 	// VariableArchiveReservationsAfterDays a reservation at rest: financial records stay longer.
 	VariableArchiveHoldsAfterDays        Variable = "HOLDFAST_ARCHIVE_HOLDS_AFTER_DAYS"
 	VariableArchiveReservationsAfterDays Variable = "HOLDFAST_ARCHIVE_RESERVATIONS_AFTER_DAYS"
+	VariableAuditQueueURL                Variable = "HOLDFAST_AUDIT_QUEUE_URL"     // address of the audit's queue
+	VariableAuditBucketName              Variable = "HOLDFAST_AUDIT_BUCKET_NAME"   // name of the audit's bucket
+	VariableAuditEverySeconds            Variable = "HOLDFAST_AUDIT_EVERY_SECONDS" // from the beginning of one audit to that of the next
+	VariableAuditRepair                  Variable = "HOLDFAST_AUDIT_REPAIR"        // an AuditRepair
 )
 
 // Variables returns every environment variable, in a fixed order. The caller owns
@@ -117,8 +134,24 @@ func Variables() []Variable {
 		VariableOperatorGroup, VariableSweepPage, VariableSagaQueueURL, VariablePaymentSecretID,
 		VariableDueQueueURL, VariableExpiryFailedQueueURL, VariableArchiveBucketName,
 		VariableArchiveHoldsAfterDays, VariableArchiveReservationsAfterDays,
+		VariableAuditQueueURL, VariableAuditBucketName, VariableAuditEverySeconds, VariableAuditRepair,
 	}
 }
+
+// AuditRepair says what an audit writes by itself. Cases for people it opens in any case: a
+// case moves nothing.
+type AuditRepair string
+
+// The settings.
+const (
+	// AuditRepairOff leaves every repair to a person, who says so by `ops audit -apply`.
+	AuditRepairOff AuditRepair = "off"
+	// AuditRepairCertain repairs what is certain and can be undone.
+	AuditRepairCertain AuditRepair = "certain"
+)
+
+// AuditRepairs returns every setting, in a fixed order. The caller owns the result.
+func AuditRepairs() []AuditRepair { return []AuditRepair{AuditRepairOff, AuditRepairCertain} }
 
 // HTTPTrigger starts a function for each request on one of Routes.
 type HTTPTrigger struct{}

@@ -45,6 +45,7 @@ func services() map[topology.Resource]string {
 		topology.ResourceTableIndexOwner:       "dynamodb",
 		topology.ResourceTableIndexResource:    "dynamodb",
 		topology.ResourceTableIndexUnpublished: "dynamodb",
+		topology.ResourceTableIndexReview:      "dynamodb",
 		topology.ResourceTableStream:           "dynamodb",
 		topology.ResourceEventBus:              "events",
 		topology.ResourceOutboxFailures:        "sqs",
@@ -56,6 +57,9 @@ func services() map[topology.Resource]string {
 		topology.ResourceExpiryFailed:          "sqs",
 		topology.ResourcePaymentSecret:         "secretsmanager",
 		topology.ResourceArchiveBucket:         "s3",
+		topology.ResourceAuditQueue:            "sqs",
+		topology.ResourceAuditFailures:         "sqs",
+		topology.ResourceAuditBucket:           "s3",
 	}
 }
 
@@ -106,8 +110,8 @@ func TestGrantsAreExact(t *testing.T) {
 				if prefix != service || name == "" || strings.ContainsAny(action, "*?") {
 					t.Errorf("%s: %q is not an exact action on %s", f.Name, action, g.Resource)
 				}
-				// Holes in an index can't be found with that index, so one function scans.
-				mayScan := f.Name == topology.FunctionReconcile && action == "dynamodb:Scan"
+				// What an index leaves out can't be found with that index, so one function scans.
+				mayScan := f.Name == topology.FunctionAudit && action == "dynamodb:Scan"
 				if slices.Contains(forbidden, action) && !mayScan {
 					t.Errorf("%s: %s must not be granted: functions delete nothing, and one of them scans", f.Name, action)
 				}
@@ -122,18 +126,22 @@ func TestGrantsAreExact(t *testing.T) {
 }
 
 // An index tells of many items at once, so a function queries only those that its work
-// needs: the api lists an owner's holds and a resource's slots, the sweep, the saga and the
+// needs: the api lists an owner's holds, a resource's slots and what waits for a person, the sweep, the saga and the
 // archive what is due, the reconciler what is not published, and the relay and the webhook
 // are told of their work. The archive also reads the events of a hold, from the table.
 func TestEachFunctionQueriesItsOwnIndexes(t *testing.T) {
 	want := map[topology.FunctionName][]topology.Resource{
-		topology.FunctionAPI:     {topology.TableIndex("owner"), topology.TableIndex("resource")},
+		topology.FunctionAPI: {
+			topology.TableIndex("owner"), topology.TableIndex("resource"),
+			topology.TableIndex("review"), topology.TableIndex("due"), topology.TableIndex("unpublished"),
+		},
 		topology.FunctionWebhook: nil,
 		topology.FunctionExpiry:  {topology.TableIndex("due")},
 		topology.FunctionOutbox:  nil,
 		topology.FunctionSaga:    {topology.TableIndex("due")},
 
 		topology.FunctionReconcile: {topology.TableIndex("unpublished")},
+		topology.FunctionAudit:     {topology.ResourceTable, topology.TableIndex("due"), topology.TableIndex("owner")},
 		topology.FunctionArchive:   {topology.ResourceTable, topology.TableIndex("due")},
 	}
 	for _, f := range topology.Functions() {
@@ -173,6 +181,8 @@ func TestVariablesMatchGrants(t *testing.T) {
 		topology.ResourceDueQueue:      topology.VariableDueQueueURL,
 		topology.ResourceExpiryFailed:  topology.VariableExpiryFailedQueueURL,
 		topology.ResourceArchiveBucket: topology.VariableArchiveBucketName,
+		topology.ResourceAuditQueue:    topology.VariableAuditQueueURL,
+		topology.ResourceAuditBucket:   topology.VariableAuditBucketName,
 	}
 	for _, f := range topology.Functions() {
 		if !slices.Contains(f.Variables, topology.VariableStage) {
@@ -226,7 +236,7 @@ func TestTheWebhookAndTheSagaMayDoTheirWorkOnly(t *testing.T) {
 	}
 	for name, want := range map[topology.FunctionName][2]bool{
 		topology.FunctionAPI: {false, true}, topology.FunctionOutbox: {true, false}, topology.FunctionExpiry: {false, false},
-		topology.FunctionReconcile: {true, false}, topology.FunctionArchive: {false, false},
+		topology.FunctionReconcile: {true, false}, topology.FunctionAudit: {false, true}, topology.FunctionArchive: {false, false},
 	} {
 		got := of(name)
 		if sends, reads := got[topology.ResourceSagaQueue] != nil, got[topology.ResourcePaymentSecret] != nil; want != [2]bool{sends, reads} {
@@ -236,9 +246,9 @@ func TestTheWebhookAndTheSagaMayDoTheirWorkOnly(t *testing.T) {
 }
 
 // The due queue is both a queue of work, which Lambda takes from, and one that code sends
-// to: the relays, and the expiry function itself. The archive is reached by one function,
-// which may not delete there.
-func TestWhoUsesTheDueQueueAndTheArchive(t *testing.T) {
+// to: the relays, and the expiry function itself; and so is that of the audit. Each bucket
+// is reached by one function, which may not delete there.
+func TestWhoUsesTheDueQueueTheAuditAndTheArchive(t *testing.T) {
 	type use struct {
 		resource topology.Resource
 		caller   topology.Caller
@@ -254,11 +264,19 @@ func TestWhoUsesTheDueQueueAndTheArchive(t *testing.T) {
 		topology.FunctionArchive: {
 			{topology.ResourceArchiveBucket, topology.CallerCode}: {"s3:GetObject", "s3:ListBucket", "s3:PutObject"},
 		},
+		topology.FunctionAudit: {
+			{topology.ResourceAuditQueue, topology.CallerCode}:     send,
+			{topology.ResourceAuditQueue, topology.CallerPlatform}: {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"},
+			{topology.ResourceAuditBucket, topology.CallerCode}:    {"s3:GetObject", "s3:ListBucket", "s3:PutObject"},
+		},
+	}
+	watched := []topology.Resource{
+		topology.ResourceDueQueue, topology.ResourceArchiveBucket, topology.ResourceAuditQueue, topology.ResourceAuditBucket,
 	}
 	for _, f := range topology.Functions() {
 		got := map[use][]string{}
 		for _, g := range f.Grants {
-			if g.Resource == topology.ResourceDueQueue || g.Resource == topology.ResourceArchiveBucket {
+			if slices.Contains(watched, g.Resource) {
 				got[use{g.Resource, g.Caller}] = g.Actions
 			}
 		}
@@ -402,7 +420,7 @@ func TestQueueTriggersGiveNoMessageToTwoRuns(t *testing.T) {
 func TestEveryQueueIsWorkedOnOrReadByAPerson(t *testing.T) {
 	want := []topology.Resource{
 		topology.ResourceOutboxFailures, topology.ResourceScheduleFailures, topology.ResourceSagaFailures,
-		topology.ResourceDueFailures, topology.ResourceExpiryFailed,
+		topology.ResourceDueFailures, topology.ResourceExpiryFailed, topology.ResourceAuditFailures,
 	}
 	if got := topology.QueuesForPeople(); !slices.Equal(got, want) {
 		t.Errorf("read by people: %v, want %v", got, want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"time"
 
 	"holdfast/scripts/internal/cloud"
 	"holdfast/scripts/internal/lambdahost"
@@ -59,6 +60,11 @@ func (s *System) variables(function topology.Function) (map[string]string, error
 		topology.VariableArchiveBucketName:            archiveBucketName,
 		topology.VariableArchiveHoldsAfterDays:        strconv.Itoa(archiveHoldsAfterDays),
 		topology.VariableArchiveReservationsAfterDays: strconv.Itoa(archiveReservationsAfterDays),
+
+		topology.VariableAuditQueueURL:     s.queues[topology.ResourceAuditQueue].URL,
+		topology.VariableAuditBucketName:   auditBucketName,
+		topology.VariableAuditEverySeconds: strconv.Itoa(int(auditEvery / time.Second)),
+		topology.VariableAuditRepair:       string(topology.AuditRepairCertain),
 	}
 	between := s.options.Between
 	if between == nil {

@@ -16,6 +16,11 @@ const (
 	eventBusName = "holdfast-local"
 	// archiveBucketName is the archive's bucket, in the emulator's memory.
 	archiveBucketName = string(topology.ResourceArchiveBucket)
+	// auditBucketName is the audit's bucket, in the emulator's memory too.
+	auditBucketName = string(topology.ResourceAuditBucket)
+	// auditEvery is the shortest that there is, so that somebody who breaks something sees soon
+	// that it is found; auditTickEvery is as often, in place of every quarter of an hour.
+	auditEvery, auditTickEvery = time.Minute, time.Minute
 	// The retentions are those of the stage dev.
 	archiveHoldsAfterDays        = 30
 	archiveReservationsAfterDays = 400
@@ -46,7 +51,8 @@ type Options struct {
 	// means any free ones.
 	Port int
 	// SweepEvery is what the schedules take for a minute: it is how often the sweep runs, and
-	// what runs less often is faster or slower by the same factor. 0 means as deployed.
+	// what runs less often is faster or slower by the same factor. 0 means as deployed, but for
+	// the audit, which is looked after every minute.
 	SweepEvery time.Duration
 	// QueueRetryAfter is how long a message stays hidden after a run that failed at it, in
 	// whole seconds; 0 means two seconds.

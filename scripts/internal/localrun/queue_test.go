@@ -21,6 +21,7 @@ func TestQueuesAreThoseOfTheTopology(t *testing.T) {
 	for _, resource := range []topology.Resource{
 		topology.ResourceOutboxFailures, topology.ResourceScheduleFailures, topology.ResourceSagaQueue, topology.ResourceSagaFailures,
 		topology.ResourceDueQueue, topology.ResourceDueFailures, topology.ResourceExpiryFailed,
+		topology.ResourceAuditQueue, topology.ResourceAuditFailures,
 	} {
 		w.waiting(resource)
 	}

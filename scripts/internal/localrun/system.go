@@ -82,7 +82,7 @@ func Start(ctx context.Context, options Options) (*System, error) {
 	s.running, s.end = context.WithCancel(context.Background())
 	for _, step := range []func(context.Context) error{
 		s.openFolder, s.listen, s.build, s.startEngine, s.openTable, s.startCloud,
-		s.createQueues, s.createBucket, s.startPayments, s.startFunctions, s.writeEnvironment, s.startConsumer, s.startTriggers, s.startGateway,
+		s.createQueues, s.createBuckets, s.startPayments, s.startFunctions, s.writeEnvironment, s.startConsumer, s.startTriggers, s.startGateway,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, s.Close())

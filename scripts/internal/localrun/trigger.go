@@ -45,7 +45,10 @@ func (s *System) startTriggers(context.Context) error {
 
 func (s *System) startSchedule(function topology.Function) error {
 	trigger := *function.Schedule
-	if s.options.SweepEvery > 0 {
+	switch {
+	case s.options.SweepEvery == 0 && function.Name == topology.FunctionAudit:
+		trigger.Every = auditTickEvery
+	case s.options.SweepEvery > 0:
 		trigger.Every = time.Duration(float64(trigger.Every) / float64(time.Minute) * float64(s.options.SweepEvery))
 	}
 	failures := s.queues[trigger.FailureDestination]
