@@ -57,7 +57,7 @@ func expiryAlarms(chosen stage, metric metricOf) []alarm {
 			fmt.Sprintf("The clock of a function is off by more than %.0f second, for three minutes. Holds still end once, and earlier or later by that much.", skewWarning.Seconds()))),
 		above("ClockUnreliable", metric(telemetry.MetricClockSkewSecondsMax, "Maximum", minutePeriod), skewMax.Seconds(), 1, page("status",
 			fmt.Sprintf("The clock of a function is off by more than %.0f seconds: it makes no hold (503 clock_unreliable) and ends none until the clock is right.", skewMax.Seconds()))),
-		above("ExpiryIndexHoles", metric(telemetry.MetricExpiryIndexHoles, "Sum", trafficPeriod), 0, 1, ticket("audit",
+		above("ExpiryIndexHoles", metric(telemetry.MetricExpiryIndexHoles, "Maximum", auditPeriod), 0, 1, ticket("audit",
 			"The due index and the table do not say the same: a hold is HELD and no sweep can see it, or is listed and over. It is a mistake in the code.")),
 	}
 }
