@@ -89,8 +89,9 @@ func newReservationFields(r ledger.Reservation) reservationFields {
 		ID: r.ID, Owner: r.Owner, Hold: r.Hold, SoldHold: r.SoldHold, Status: r.Status, Reason: r.Reason,
 		AmountMinor: r.Amount.AmountMinor, Currency: r.Amount.Currency,
 		CreatedAtMs: milliseconds(r.CreatedAt), UpdatedAtMs: milliseconds(r.UpdatedAt),
-		StatusSinceMs: milliseconds(r.StatusSince), DeliveredAtMs: milliseconds(r.DeliveredAt), LookAtMs: milliseconds(r.LookAt),
-		Tries: r.Tries, HoldsArchived: r.HoldsArchived, Version: r.Version,
+		StatusSinceMs: milliseconds(r.StatusSince), DeliveredAtMs: milliseconds(r.DeliveredAt), ApprovedAtMs: milliseconds(r.ApprovedAt),
+		LookAtMs: milliseconds(r.LookAt),
+		Tries:    r.Tries, HoldsArchived: r.HoldsArchived, Version: r.Version,
 	}
 	for _, a := range r.Attempts {
 		f.Attempts = append(f.Attempts, attemptFields{
@@ -113,8 +114,9 @@ func (f reservationFields) reservation() ledger.Reservation {
 		ID: f.ID, Owner: f.Owner, Hold: f.Hold, SoldHold: f.SoldHold, Status: f.Status, Reason: f.Reason,
 		Amount:    ledger.Money{AmountMinor: f.AmountMinor, Currency: f.Currency},
 		CreatedAt: fromMilliseconds(f.CreatedAtMs), UpdatedAt: fromMilliseconds(f.UpdatedAtMs),
-		StatusSince: fromMilliseconds(f.StatusSinceMs), DeliveredAt: fromMilliseconds(f.DeliveredAtMs), LookAt: fromMilliseconds(f.LookAtMs),
-		Tries: f.Tries, HoldsArchived: f.HoldsArchived, Version: f.Version,
+		StatusSince: fromMilliseconds(f.StatusSinceMs), DeliveredAt: fromMilliseconds(f.DeliveredAtMs), ApprovedAt: fromMilliseconds(f.ApprovedAtMs),
+		LookAt: fromMilliseconds(f.LookAtMs),
+		Tries:  f.Tries, HoldsArchived: f.HoldsArchived, Version: f.Version,
 	}
 	for _, a := range f.Attempts {
 		r.Attempts = append(r.Attempts, ledger.Attempt{

@@ -40,6 +40,7 @@ func TestCallsAreTheGrants(t *testing.T) {
 		{owner, "/v1/holds"},
 		{owner, "/v1/holds/" + hold},
 		{owner, "/v1/reservations"},
+		{operator, "/v1/reviews"},
 	} {
 		w.do(read.caller, localrun.Request{Method: http.MethodGet, Path: read.path}).want(http.StatusOK)
 	}
