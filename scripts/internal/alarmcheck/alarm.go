@@ -58,6 +58,7 @@ type Alarm struct {
 // minutes is looked at each minute, over the five before).
 func (a Alarm) State(samples []Sample, now time.Time) (State, error) {
 	end := now.Truncate(evaluatedEvery)
+	samples = a.Watched.own(samples)
 	var breaches []*bool // the oldest first; nil where nothing was measured
 	for back := a.Periods + rangeBeyondPeriods; back > 0; back-- {
 		from := end.Add(-time.Duration(back) * a.Period)

@@ -77,6 +77,20 @@ type Expression struct {
 	Stats   map[string]Stat
 }
 
+// own are the samples of the series that the expression is made of.
+func (e Expression) own(samples []Sample) []Sample {
+	var own []Sample
+	for _, s := range samples {
+		for _, stat := range e.Stats {
+			if s.Metric == stat.Metric {
+				own = append(own, s)
+				break
+			}
+		}
+	}
+	return own
+}
+
 // valueIn is the number of the period [from, to), and whether there is one. Arithmetic has
 // none where one of its series has none, or where it divides by zero. Source:
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html

@@ -37,7 +37,7 @@ type Streams interface {
 	GetRecords(context.Context, *dynamodbstreams.GetRecordsInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetRecordsOutput, error)
 }
 
-// Config describes one mapping. Everything is needed.
+// Config describes one mapping. Everything but Measured is needed.
 type Config struct {
 	Streams   Streams
 	StreamARN string
@@ -49,7 +49,9 @@ type Config struct {
 	Invoke func(ctx context.Context, payload []byte) ([]byte, error)
 	// GiveUp delivers the message about a batch that was given up. It is called again
 	// until it succeeds, because the records are lost to the function after it.
-	GiveUp         func(context.Context, Failure) error
+	GiveUp func(context.Context, Failure) error
+	// Measured is told each number that Lambda would count of the mapping; nil means nobody is.
+	Measured       func(metric Metric, value float64)
 	CheckpointFile string
 	Clock          system.Clock
 	Log            *slog.Logger
@@ -73,6 +75,9 @@ func New(config Config) (*Poller, error) {
 	}
 	if config.Trigger.BatchRecordsMax <= 0 || config.Trigger.RecordAgeMax <= 0 {
 		return nil, errors.New("event source: the batch size and the record age need a limit")
+	}
+	if config.Measured == nil {
+		config.Measured = func(Metric, float64) {}
 	}
 	done, err := loadCheckpoints(config.CheckpointFile, config.StreamARN)
 	if err != nil {
@@ -270,6 +275,7 @@ func (p *Poller) deliver(ctx context.Context, batch Batch) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, fmt.Errorf("write the event: %w", err)
 	}
+	p.measure(batch)
 	outcome := ReadOutcome(p.config.Invoke(ctx, payload))
 	if ctx.Err() != nil {
 		return Outcome{}, ctx.Err()

@@ -35,6 +35,9 @@ type Config struct {
 	IntegrationTimeout time.Duration
 	Now                func() time.Time
 	Log                *slog.Logger
+	// Measured is told each number that API Gateway would count of a request; nil means nobody
+	// is.
+	Measured func(metric Metric, value float64)
 	// ClaimsAsSent turns the claims of a token into what the function is given. It is
 	// RenderClaims, except in a test of what else a function might meet.
 	ClaimsAsSent func(claims map[string]any) map[string]any
@@ -54,6 +57,9 @@ func New(config Config) (*Gateway, error) {
 		return nil, errors.New("gateway: time-out, clock, log and rendering of claims are all needed")
 	}
 	gateway := &Gateway{config: config}
+	if gateway.config.Measured == nil {
+		gateway.config.Measured = func(Metric, float64) {}
+	}
 	for _, described := range config.Routes {
 		parsed := parseRoute(described)
 		if config.Functions[described.Function] == nil {
@@ -69,6 +75,14 @@ func New(config Config) (*Gateway, error) {
 
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// It closes the connection of whoever sends more, for which it needs the writer itself.
+	r.Body = http.MaxBytesReader(w, r.Body, BodyBytesMax)
+	noted := &notedStatus{ResponseWriter: w, status: http.StatusOK}
+	g.serve(noted, r)
+	g.measure(noted.status)
+}
+
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	id := uuid.NewString()
 	w.Header().Set("Apigw-Requestid", id)
 	if headBytes(r) > HeadBytesMax {
@@ -89,7 +103,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		request.claims = g.config.ClaimsAsSent(claims)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, BodyBytesMax))
+	body, err := io.ReadAll(r.Body)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		refuse(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large")
 		return

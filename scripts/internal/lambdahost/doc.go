@@ -18,6 +18,9 @@
 // and a second call during the first one crashes it, so nothing that has to be shown
 // under load could be shown with it.
 //
+// A Host counts what Lambda counts of a function, so that an alarm on these numbers can be
+// tried where there is no CloudWatch.
+//
 // Not imitated: freezing between calls, extensions, response streaming, asynchronous
 // invocation with its own retries (package schedule does what is needed of that).
 // Deadlines are those of the machine's clock, because the function reads it too.

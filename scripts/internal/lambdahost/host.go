@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdfast/scripts/internal/build"
+	"holdfast/shared/system"
 )
 
 // PayloadBytesMax is Lambda's limit of a synchronous event, and of its answer.
@@ -44,6 +45,11 @@ type Config struct {
 	Variables map[string]string
 	// Log receives what the function writes, whole lines at a time.
 	Log io.Writer
+	// Measured is told each number that Lambda would count of a call; nil means nobody is.
+	Measured func(metric Metric, value float64)
+	// Clock is what the duration of a call is measured by; nil means the machine's. Time-outs
+	// are always by the machine's, because they kill.
+	Clock system.Clock
 }
 
 func (c Config) validate() error {
@@ -107,6 +113,12 @@ func Start(config Config) (*Host, error) {
 		processes: make(map[*process]struct{}),
 	}
 	host.config.Log = &sharedWriter{writer: config.Log}
+	if host.config.Measured == nil {
+		host.config.Measured = func(Metric, float64) {}
+	}
+	if host.config.Clock == nil {
+		host.config.Clock = system.RealClock{}
+	}
 	for range config.ProcessesMax - 1 {
 		host.startable <- struct{}{}
 	}
@@ -152,6 +164,14 @@ func (h *Host) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if len(payload) > PayloadBytesMax {
 		return nil, ErrPayloadTooLarge
 	}
+	answer, err := h.invoke(ctx, payload)
+	if errors.Is(err, ErrThrottled) {
+		h.config.Measured(MetricThrottles, 1)
+	}
+	return answer, err
+}
+
+func (h *Host) invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	select {
 	case h.queue <- struct{}{}:
 		defer func() { <-h.queue }()
@@ -168,7 +188,7 @@ func (h *Host) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	outcomes := make(chan outcome, 1)
 	go func() {
 		defer h.working.Done()
-		free.work(payload, h.config.Timeout, outcomes)
+		h.measure(func(measured chan<- outcome) { free.work(payload, h.config.Timeout, measured) }, outcomes)
 		h.giveBack(free)
 	}()
 	select {

@@ -50,8 +50,10 @@ type Config struct {
 	RetryAfter time.Duration
 	// Invoke gives an event to the function and returns its answer.
 	Invoke func(ctx context.Context, payload []byte) ([]byte, error)
-	Clock  system.Clock
-	Log    *slog.Logger
+	// Measured is told each number that SQS would count of the queue; nil means nobody is.
+	Measured func(metric Metric, value float64)
+	Clock    system.Clock
+	Log      *slog.Logger
 }
 
 // Source feeds one function from one queue.
@@ -76,6 +78,9 @@ func New(config Config) (*Source, error) {
 	if trigger.VisibilityTimeout == 0 {
 		return nil, errors.New("queue source: a message that is worked on must be hidden")
 	}
+	if config.Measured == nil {
+		config.Measured = func(Metric, float64) {}
+	}
 	return &Source{config}, nil
 }
 
@@ -99,6 +104,7 @@ func (s *Source) Run(ctx context.Context) {
 			}
 			continue
 		}
+		s.measure(batch)
 		running.Go(func() {
 			defer func() { <-free }()
 			s.work(ctx, batch)
