@@ -69,8 +69,9 @@ func compose(ctx context.Context) (handler, error) {
 	store := dynamo.NewStore(client, c.TableName, clock, random)
 	ahead := expiry.NewReadAhead(store)
 	source := telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionExpiry)}
+	fared := telemetry.NewCommandTally()
 	function, err := expiry.NewFunction(expiry.FunctionPorts{
-		Store: store, Releaser: commands.New(ahead, clock, random), Ahead: ahead, Parking: store, Leases: store,
+		Store: store, Releaser: commands.NewCounted(ahead, clock, random, fared), Commands: fared, Ahead: ahead, Parking: store, Leases: store,
 		Due: expiry.NewQueue(queues, c.DueQueueURL), Failed: expiry.NewQueue(queues, c.ExpiryFailedQueueURL),
 		Skew: gauge, Metrics: telemetry.NewEmitter(os.Stdout, clock, source),
 		Clock: clock, Random: random, Parallel: system.RealParallel{}, Logger: telemetry.NewLogger(os.Stdout, source),

@@ -10,6 +10,7 @@ import (
 	"holdfast/shared/lease"
 	"holdfast/shared/ledger"
 	"holdfast/shared/system"
+	"holdfast/shared/telemetry"
 )
 
 const (
@@ -248,7 +249,10 @@ func (s *shardRun) keep(ctx context.Context) error {
 // tellOf logs one record that stays in the table.
 func (r *run) tellOf(ctx context.Context, message string, subject ledger.ArchiveSubject, cause error) {
 	if r.lines++; r.lines <= FailureLinesMax {
-		r.logger.ErrorContext(ctx, message, slog.String("kind", string(subject.Kind())),
-			slog.String("id", idOf(subject)), slog.Any("error", cause))
+		key := telemetry.KeyHoldID
+		if subject.Reservation != "" {
+			key = telemetry.KeyReservationID
+		}
+		r.logger.ErrorContext(ctx, message, slog.String(key, idOf(subject)), slog.Any("error", cause))
 	}
 }

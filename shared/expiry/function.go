@@ -6,6 +6,7 @@ import (
 
 	"holdfast/shared/lease"
 	"holdfast/shared/system"
+	"holdfast/shared/telemetry"
 )
 
 // FunctionPorts is what the expiry function works with. All are needed.
@@ -19,11 +20,13 @@ type FunctionPorts struct {
 	// Due is the queue of due messages, and Failed the one that is told of parked holds.
 	Due, Failed Sender
 	Skew        Skew
-	Metrics     Metrics
-	Clock       system.Clock
-	Random      system.Random
-	Parallel    system.Parallel
-	Logger      *slog.Logger
+	// Commands is where the Releaser counts how it fares; see telemetry.NewCommandTally.
+	Commands telemetry.CommandTally
+	Metrics  Metrics
+	Clock    system.Clock
+	Random   system.Random
+	Parallel system.Parallel
+	Logger   *slog.Logger
 }
 
 // NewFunction puts the parts of the expiry function together. It returns an error when a
@@ -56,5 +59,7 @@ func NewFunction(p FunctionPorts, settings SweepSettings) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewHandler(HandlerPorts{Worker: worker, Tick: tick, Skew: p.Skew, Metrics: p.Metrics, Random: p.Random, Logger: p.Logger})
+	return NewHandler(HandlerPorts{
+		Worker: worker, Tick: tick, Skew: p.Skew, Commands: p.Commands, Metrics: p.Metrics, Random: p.Random, Logger: p.Logger,
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"holdfast/shared/system"
 	"holdfast/shared/system/systemtest"
 	"holdfast/shared/telemetry"
+	"holdfast/shared/telemetry/telemetrytest"
 )
 
 // dueQueue is a queue that keeps each message back for its delay, by the test's clock.
@@ -87,6 +88,7 @@ type function struct {
 	parallel system.Parallel
 	queue    *dueQueue
 	gauge    gauge
+	fared    telemetry.CommandTally
 	metrics  bytes.Buffer
 	logs     bytes.Buffer
 }
@@ -94,7 +96,7 @@ type function struct {
 func (w *world) function() *function {
 	return &function{
 		world: w, store: w.store, releaser: w.commands, ahead: expiry.NewReadAhead(w.store), parking: w.store, failed: w.failed,
-		parallel: systemtest.OneByOne{}, queue: &dueQueue{clock: w.clock},
+		parallel: systemtest.OneByOne{}, queue: &dueQueue{clock: w.clock}, fared: telemetry.NewCommandTally(),
 	}
 }
 
@@ -110,7 +112,7 @@ func (f *function) ports() expiry.FunctionPorts {
 	source := telemetry.Source{Stage: "dev", Function: "expiry"}
 	return expiry.FunctionPorts{
 		Store: f.store, Releaser: f.releaser, Ahead: f.ahead, Parking: f.parking, Leases: f.leases, Due: f.queue, Failed: f.failed,
-		Skew: &f.gauge, Metrics: telemetry.NewEmitter(&f.metrics, f.clock, source), Clock: f.clock,
+		Skew: &f.gauge, Commands: f.fared, Metrics: telemetry.NewEmitter(&f.metrics, f.clock, source), Clock: f.clock,
 		Random: systemtest.NewRandom(2), Parallel: f.parallel, Logger: telemetry.NewLogger(&f.logs, source),
 	}
 }
@@ -182,13 +184,9 @@ func (f *function) reported() map[string]float64 {
 		if line == "" {
 			continue
 		}
-		var members map[string]any
-		if err := json.Unmarshal([]byte(line), &members); err != nil {
-			f.tb.Fatalf("%v: %q", err, line)
-		}
-		for name, value := range members {
-			if _, metric := telemetry.MetricNamed(telemetry.MetricName(name)); metric {
-				out[name] += value.(float64)
+		for name, values := range telemetrytest.Values(f.tb, line) {
+			for _, value := range values {
+				out[string(name)] += value
 			}
 		}
 	}

@@ -22,26 +22,30 @@ type Metrics interface {
 
 // HandlerPorts is what a Handler works with. All are needed.
 type HandlerPorts struct {
-	Worker  *Worker
-	Tick    *Tick
-	Skew    Skew
-	Metrics Metrics
-	Random  system.Random
-	Logger  *slog.Logger
+	Worker *Worker
+	Tick   *Tick
+	Skew   Skew
+	// Commands is where the commands that end holds count how they fare.
+	Commands telemetry.CommandTally
+	Metrics  Metrics
+	Random   system.Random
+	Logger   *slog.Logger
 }
 
 // Handler is the expiry function: it hands batches of due messages to the Worker, and ticks
 // of the Scheduler to the Tick, and reports both.
 type Handler struct {
-	ports HandlerPorts
+	ports    HandlerPorts
+	recovery telemetry.Recovery
 }
 
 // NewHandler returns a Handler. It returns an error when a port is missing.
 func NewHandler(ports HandlerPorts) (*Handler, error) {
-	if ports.Worker == nil || ports.Tick == nil || ports.Skew == nil || ports.Metrics == nil || ports.Random == nil || ports.Logger == nil {
+	if ports.Worker == nil || ports.Tick == nil || ports.Skew == nil || ports.Metrics == nil || ports.Random == nil || ports.Logger == nil ||
+		ports.Commands.Tally == nil || ports.Commands.Spread == nil {
 		return nil, errors.New("expiry: a port is missing")
 	}
-	return &Handler{ports}, nil
+	return &Handler{ports: ports}, nil
 }
 
 // Handle answers one event. A batch of the queue is what has Records, and its answer names
@@ -88,11 +92,26 @@ func (h *Handler) runTick(ctx context.Context, request ledger.RequestID) error {
 		telemetry.Count(telemetry.MetricExpiryGhosts, report.Ghosts),
 		telemetry.Count(telemetry.MetricExpiryWorkers, report.Helpers),
 		h.skew())
+	if report.LagKnown {
+		if took, recovered := h.recovery.Observe(report.At, report.Lag, 0); recovered {
+			measured = append(measured, telemetry.Measurement{Metric: telemetry.MetricExpiryRecoverySeconds, Value: took.Seconds()})
+		}
+	}
 	if err != nil {
 		err = fmt.Errorf("sweep: %w", err)
 	}
 	// Silence must not pass for health.
-	return errors.Join(err, h.emit(request, measured...))
+	return errors.Join(err, h.emit(request, measured...), h.reportCommands(request))
+}
+
+// reportCommands tells how the commands of a run fared, if there is anything to tell: mostly
+// they meet nobody, and what a run tells anyway is enough then.
+func (h *Handler) reportCommands(request ledger.RequestID) error {
+	var failures []error
+	for _, line := range h.ports.Commands.Take(telemetry.MetricConflictRetries) {
+		failures = append(failures, h.emit(request, line...))
+	}
+	return errors.Join(failures...)
 }
 
 // reportBatch reports a batch, and the sweep that it has made for another one. The error
@@ -110,7 +129,7 @@ func (h *Handler) reportBatch(ctx context.Context, request ledger.RequestID, rep
 	if errors.Is(err, ErrClockUnreliable) {
 		measured = append(measured, h.skew())
 	}
-	failure := h.emit(request, measured...)
+	failure := errors.Join(h.emit(request, measured...), h.reportCommands(request))
 	if report.Help != nil {
 		h.logSweep(ctx, *report.Help, report.HelpErr, slog.Bool("helps", true))
 		failure = errors.Join(failure, h.emit(request, sweepMeasurements(*report.Help, report.HelpErr)...))

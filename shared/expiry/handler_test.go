@@ -61,6 +61,51 @@ func TestATickReleasesAndReportsUnderOneRequestID(t *testing.T) {
 	f.mustBeExpired()
 }
 
+// How the commands that end holds fare is told after the run, of either kind, and only where
+// they met somebody.
+func TestWhatTheCommandsMetIsReported(t *testing.T) {
+	for _, event := range []string{`{}`, `{"Records":[]}`} {
+		f := newWorld(t, 10).function()
+		handler := f.handler()
+		f.fared.DecidedAnew()
+		f.fared.Left(ledger.ReservationPaymentPending, time.Hour)
+		for i, want := range []map[string]float64{
+			{"conflict_retries": 1, "saga_dwell_payment_pending_seconds": 3600},
+			{},
+		} {
+			if _, err := handler.Handle(context.Background(), json.RawMessage(event)); err != nil {
+				t.Fatal(err)
+			}
+			got := f.reported()
+			maps.DeleteFunc(got, func(name string, _ float64) bool {
+				return name != "conflict_retries" && !strings.HasPrefix(name, "saga_")
+			})
+			if !maps.Equal(got, want) {
+				t.Errorf("%s: run %d reported %v, want %v", event, i+1, got, want)
+			}
+		}
+	}
+}
+
+// How long a backlog took is told by the sweep that finds nothing overdue any more.
+func TestTheEndOfABacklogIsReported(t *testing.T) {
+	f := newWorld(t, 10).function()
+	f.holds(1, 0)
+	handler := f.handler()
+	for _, step := range []struct {
+		after time.Duration
+		want  float64 // 0 for nothing
+	}{{holdFor + 5*time.Minute, 0}, {holdFor + 6*time.Minute, 360}, {holdFor + 7*time.Minute, 0}} {
+		f.clock.Set(start.Add(step.after))
+		if _, err := handler.Handle(context.Background(), json.RawMessage(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.reported()["expiry_recovery_seconds"]; got != step.want {
+			t.Errorf("at %s: recovered after %v, want %v", step.after, got, step.want)
+		}
+	}
+}
+
 // A sweep that could not see all of the index has no heartbeat and no lag, so that both
 // alarms go off, and its error makes Lambda run it again. So has one that could not see all
 // of the parked holds.

@@ -42,6 +42,8 @@ func NewTick(ports TickPorts) (*Tick, error) {
 // holds: in the lag, and among the released, the ended and the failed.
 type TickReport struct {
 	Report
+	// At is when the tick began.
+	At time.Time
 	// ParkedBefore is how many holds were parked when the tick began.
 	ParkedBefore int
 	// Ghosts is how many overdue holds it met, or found parked, and left HELD.
@@ -58,10 +60,10 @@ func (t *Tick) Run(ctx context.Context, request ledger.RequestID) (TickReport, e
 	// The look comes first also because its reads tell how far the clock is off.
 	parked, lookErr := t.ports.Parked.Look(ctx, now)
 	if t.ports.Skew.Unreliable() {
-		return TickReport{ParkedBefore: parked.Count}, errors.Join(ErrClockUnreliable, lookErr)
+		return TickReport{At: now, ParkedBefore: parked.Count}, errors.Join(ErrClockUnreliable, lookErr)
 	}
 	report, delays, err := t.ports.Sweep.run(ctx, request)
-	out := TickReport{Report: report, ParkedBefore: parked.Count, Ghosts: report.Failed + report.Parked + parked.Count}
+	out := TickReport{Report: report, At: now, ParkedBefore: parked.Count, Ghosts: report.Failed + report.Parked + parked.Count}
 	if !parked.OldestDueAt.IsZero() {
 		out.Lag = max(out.Lag, now.Sub(parked.OldestDueAt))
 	}

@@ -210,7 +210,7 @@ func (w *Worker) readFor(body string) func(ctx context.Context) error {
 // message works on one message, whatever happens on the way. What is logged of a message
 // that can't be read is its id: the rest may be anything (promise P12).
 func (w *Worker) message(ctx context.Context, m events.SQSMessage, request ledger.RequestID, late func() bool) (step, time.Duration) {
-	ctx = telemetry.WithCorrelation(ctx, slog.String("message_id", m.MessageId))
+	ctx = telemetry.WithCorrelation(ctx, slog.String(telemetry.KeyMessageID, m.MessageId))
 	if isSweepCall(m.Body) {
 		return stepHelp, 0
 	}

@@ -111,10 +111,10 @@ func New(o Options) (*API, error) {
 			return nil, err
 		}
 	}
-	counts := &tally{}
+	counts := &tally{CommandTally: telemetry.NewCommandTally()}
 	a := &API{
 		store: o.Store, tally: counts,
-		commands: commands.NewCounted(o.Store, o.Clock, o.Random, telemetry.CommandTally{Tally: &counts.counts, Spread: &counts.dwells}),
+		commands: commands.NewCounted(o.Store, o.Clock, o.Random, counts),
 		clock:    o.Clock, gauge: o.Gauge, random: o.Random, operatorGroup: o.OperatorGroup, logger: o.Logger, metrics: o.Metrics,
 		contract: contract, ownerRates: newOwnerRates(o.OwnerRate), seen: newAvailabilityCache(),
 	}

@@ -40,10 +40,9 @@ func tallied() []telemetry.MetricName {
 // tally adds up what became of the requests of one process, and how its commands fared. It is
 // safe for concurrent use.
 type tally struct {
-	counts telemetry.Tally
-	dwells telemetry.Spread // of reservations that a command moved
-	mutex  sync.Mutex
-	last   time.Time // of the last report
+	telemetry.CommandTally
+	mutex sync.Mutex
+	last  time.Time // of the last report
 }
 
 // due reports whether there is something to report at now and it is time, and then takes it
@@ -52,7 +51,7 @@ func (t *tally) due(now time.Time) bool {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	passed := now.Sub(t.last)
-	if t.counts.Empty() && t.dwells.Empty() || (!t.last.IsZero() && passed >= 0 && passed < tallyEvery) {
+	if t.Empty() || (!t.last.IsZero() && passed >= 0 && passed < tallyEvery) {
 		return false
 	}
 	t.last = now
@@ -62,18 +61,18 @@ func (t *tally) due(now time.Time) bool {
 // count adds the exchange.
 func (t *tally) count(x *exchange) {
 	if x.keyed {
-		t.counts.Add(telemetry.MetricCommandRequests, 1)
+		t.Tally.Add(telemetry.MetricCommandRequests, 1)
 	}
 	if x.replayed {
-		t.counts.Add(telemetry.MetricCommandReplays, 1)
+		t.Tally.Add(telemetry.MetricCommandReplays, 1)
 	}
 	switch kind, counted := kindOfCreate(x); {
 	case !counted:
 	case kind == telemetry.MetricHoldRequestsFailed:
-		t.counts.Add(kind, 1)
+		t.Tally.Add(kind, 1)
 	default:
-		t.counts.Add(kind, 1)
-		t.counts.Add(telemetry.MetricHoldRequests, 1)
+		t.Tally.Add(kind, 1)
+		t.Tally.Add(telemetry.MetricHoldRequests, 1)
 	}
 }
 
@@ -111,12 +110,7 @@ func (a *API) reportTally(x *exchange) error {
 	if !a.tally.due(system.Millisecond(a.clock)) {
 		return nil
 	}
-	lines := a.tally.dwells.Take()
-	if len(lines) == 0 {
-		lines = [][]telemetry.Measurement{nil}
-	}
-	lines[0] = append(lines[0], a.tally.counts.Take(tallied()...)...)
-	for _, line := range lines {
+	for _, line := range a.tally.Take(tallied()...) {
 		if err := a.metrics.Emit(nil, line...); err != nil {
 			return fmt.Errorf("report what was counted: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"holdfast/shared/ledger"
 	"holdfast/shared/system"
 	"holdfast/shared/telemetry"
 )
@@ -21,10 +22,12 @@ type delivery struct {
 
 	published, failed, aside, truncated int
 	lagMax                              time.Duration
+	// became counts what became of holds, by the metric of it.
+	became map[telemetry.MetricName]int
 }
 
 func (r *Relay) newDelivery(stopAt time.Time) *delivery {
-	return &delivery{Relay: r, stopAt: stopAt, told: map[message]bool{}}
+	return &delivery{Relay: r, stopAt: stopAt, told: map[message]bool{}, became: map[telemetry.MetricName]int{}}
 }
 
 // publish publishes and marks records until one fails that may succeed later, and returns
@@ -129,6 +132,26 @@ func (d *delivery) mark(ctx context.Context, call []record, failures []error) {
 			continue
 		}
 		d.published++
+		if metric, counted := becomes(r.event); counted {
+			d.became[metric]++
+		}
+	}
+}
+
+// becomes is the metric of what the event says of its hold. A hold that is born sold in the
+// place of another one was not asked for, so it counts as sold and not as made.
+func becomes(e ledger.Event) (telemetry.MetricName, bool) {
+	switch e.Type {
+	case ledger.EventHoldCreated:
+		return telemetry.MetricHoldsCreated, true
+	case ledger.EventHoldConfirmed, ledger.EventHoldReacquired:
+		return telemetry.MetricHoldsConfirmed, true
+	case ledger.EventHoldCanceled:
+		return telemetry.MetricHoldsCanceled, true
+	case ledger.EventHoldExpired:
+		return telemetry.MetricHoldsExpired, true
+	default:
+		return "", false
 	}
 }
 
@@ -138,15 +161,13 @@ func (d *delivery) late(ctx context.Context) bool {
 
 func (d *delivery) reportFailure(ctx context.Context, r record, err error) {
 	d.failed++
-	d.ports.Logger.ErrorContext(ctx, "an event could not be published; it comes again", r.logged(err)...)
+	d.ports.Logger.LogAttrs(ctx, slog.LevelError, "an event could not be published; it comes again", r.logged(err)...)
 }
 
 // logged is what a log line says of a record and what befell it.
-func (r record) logged(err error) []any {
-	return []any{
-		slog.String("sequence_number", r.sequenceNumber), slog.String("item", r.item.String()),
-		slog.String(telemetry.KeyEventID, string(r.event.ID)), slog.Any("error", err),
-	}
+func (r record) logged(err error) []slog.Attr {
+	return append(telemetry.AboutEvent(r.event),
+		slog.String("sequence_number", r.sequenceNumber), slog.String("item", r.item.String()), slog.Any("error", err))
 }
 
 func (d *delivery) measurements() []telemetry.Measurement {
@@ -156,9 +177,18 @@ func (d *delivery) measurements() []telemetry.Measurement {
 		telemetry.Count(telemetry.MetricOutboxSetAside, d.aside),
 		telemetry.Count(telemetry.MetricOutboxTruncated, d.truncated),
 		telemetry.Count(telemetry.MetricOutboxDueUnsent, d.duty.unsent),
+		telemetry.Count(telemetry.MetricHoldsCreated, d.became[telemetry.MetricHoldsCreated]),
+		telemetry.Count(telemetry.MetricHoldsConfirmed, d.became[telemetry.MetricHoldsConfirmed]),
+		telemetry.Count(telemetry.MetricHoldsCanceled, d.became[telemetry.MetricHoldsCanceled]),
+		telemetry.Count(telemetry.MetricHoldsExpired, d.became[telemetry.MetricHoldsExpired]),
 	}
 	if d.published > 0 {
 		out = append(out, telemetry.Measurement{Metric: telemetry.MetricOutboxLagSecondsMax, Value: d.lagMax.Seconds()})
+		// There is no lag of zero here: what is published was written a moment ago at the least.
+		took, recovered := d.recovery.Observe(system.Millisecond(d.ports.Clock), d.lagMax, telemetry.BacklogOver)
+		if recovered {
+			out = append(out, telemetry.Measurement{Metric: telemetry.MetricOutboxRecoverySeconds, Value: took.Seconds()})
+		}
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"holdfast/shared/system"
 )
@@ -43,7 +44,7 @@ func (d *delivery) setAside(ctx context.Context, r record, cause error) error {
 		return err
 	}
 	d.aside++
-	d.ports.Logger.ErrorContext(ctx, "an event can't be published as it is; it is in quarantine", r.logged(cause)...)
+	d.ports.Logger.LogAttrs(ctx, slog.LevelError, "an event can't be published as it is; it is in quarantine", r.logged(cause)...)
 	return nil
 }
 

@@ -83,6 +83,7 @@ type Settings struct {
 type Relay struct {
 	ports    Ports
 	settings Settings
+	recovery telemetry.Recovery
 }
 
 // NewRelay returns a Relay, or an error for settings that cannot be right.

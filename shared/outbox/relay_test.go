@@ -46,7 +46,8 @@ func TestEventsArePublishedAndMarked(t *testing.T) {
 		!entry.Time.Equal(list[0].OccurredAt) || !slices.Equal(entry.Resources, []string{"hold/hold_01"}) {
 		t.Errorf("entry: %+v", entry)
 	}
-	want := map[string]float64{"published": 23, "failed": 0, "set_aside": 0, "truncated": 0, "due_unsent": 0, "lag_seconds_max": 1}
+	want := map[string]float64{"published": 23, "failed": 0, "set_aside": 0, "truncated": 0, "due_unsent": 0, "lag_seconds_max": 1,
+		"holds_created": 23, "holds_confirmed": 0, "holds_canceled": 0, "holds_expired": 0}
 	if got := w.reported(); !maps.Equal(got, want) {
 		t.Errorf("reported %v, want %v", got, want)
 	}

@@ -18,23 +18,14 @@ func (w *drive) report(ctx context.Context, decision Decision) {
 	if status, after, left := write.Left(); left {
 		telemetry.AddDwell(w.ports.Dwells, status, after)
 	}
-	w.ports.Logger.InfoContext(ctx, "reservation step", append(w.subjects(write.Next),
-		slog.String("from", string(write.From)),
-		slog.String("to", string(write.Next.Status)), slog.String("reason", string(write.Next.Reason)),
-		slog.String("provider_says", string(decision.Cell.Row)), slog.String("hold_is", string(decision.Cell.Column)),
-		slog.String(telemetry.KeyEventID, string(eventOf(decision.Change))))...)
+	w.ports.Logger.LogAttrs(ctx, slog.LevelInfo, "reservation step", append(telemetry.AboutReservation(write.Next),
+		slog.String(telemetry.KeyEventID, string(eventOf(decision.Change))),
+		slog.String("from", string(write.From)), slog.String("to", string(write.Next.Status)),
+		slog.String("reason", string(write.Next.Reason)),
+		slog.String("provider_says", string(decision.Cell.Row)), slog.String("hold_is", string(decision.Cell.Column)))...)
 	for _, metric := range w.countsOf(decision) {
 		w.count(ctx, metric)
 	}
-}
-
-// subjects are what a log line about the reservation leads to, beside itself.
-func (w *drive) subjects(r ledger.Reservation) []any {
-	out := []any{slog.String(telemetry.KeyHoldID, string(r.Hold))}
-	if current, begun := r.Current(); begun {
-		out = append(out, slog.Int(telemetry.KeyAttempt, int(current.Number)))
-	}
-	return out
 }
 
 // eventOf is the event of the reservation's step in the change.

@@ -9,6 +9,7 @@ import (
 	"holdfast/shared/commands"
 	"holdfast/shared/dynamo"
 	"holdfast/shared/expiry"
+	"holdfast/shared/telemetry"
 	"holdfast/shared/topology"
 )
 
@@ -29,7 +30,7 @@ func (i *instance) newExpiry(store *dynamo.Store) (*expiry.Handler, error) {
 	return expiry.NewFunction(expiry.FunctionPorts{
 		Store: store, Releaser: commands.New(ahead, i.clock, random), Ahead: ahead, Parking: store, Leases: store,
 		Due: expiry.NewQueue(&sender{w, i}, dueQueueURL), Failed: expiry.NewQueue(&sender{w, i}, expiryFailedQueueURL),
-		Skew: i.gauge, Metrics: noMetrics{}, Clock: i.clock, Random: random, Parallel: parallel{w.kernel}, Logger: noLogger,
+		Skew: i.gauge, Commands: telemetry.NewCommandTally(), Metrics: noMetrics{}, Clock: i.clock, Random: random, Parallel: parallel{w.kernel}, Logger: noLogger,
 	}, w.sweep)
 }
 

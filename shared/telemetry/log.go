@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"holdfast/shared/ledger"
 )
 
 // The names of the ids that connect log lines, metrics and events with each other. A line
@@ -44,12 +46,55 @@ func NewLogger(w io.Writer, source Source) *slog.Logger {
 		slog.String(DimensionStage, source.Stage), slog.String(propertyFunction, source.Function))
 }
 
+// AboutHold is the hold, and its reservation if it has one.
+func AboutHold(h ledger.Hold) []slog.Attr {
+	out := []slog.Attr{slog.String(KeyHoldID, string(h.ID))}
+	if h.Reservation != "" {
+		out = append(out, slog.String(KeyReservationID, string(h.Reservation)))
+	}
+	return out
+}
+
+// AboutReservation is the reservation, with its hold and its current attempt.
+func AboutReservation(r ledger.Reservation) []slog.Attr {
+	out := []slog.Attr{slog.String(KeyReservationID, string(r.ID)), slog.String(KeyHoldID, string(r.Hold))}
+	if current, begun := r.Current(); begun {
+		out = append(out, slog.Int(KeyAttempt, int(current.Number)))
+	}
+	return out
+}
+
+// AboutEvent is the event, with what it is of. One that could not be read has nothing.
+func AboutEvent(e ledger.Event) []slog.Attr {
+	if e.ID == "" {
+		return nil
+	}
+	out := []slog.Attr{slog.String(KeyEventID, string(e.ID))}
+	switch {
+	case e.Hold != nil:
+		out = append(out, AboutHold(*e.Hold)...)
+	case e.Reservation != nil:
+		out = append(out, AboutReservation(*e.Reservation)...)
+	case e.Slot != nil:
+		out = append(out, slog.String(KeySlotID, string(e.Slot.ID)))
+	case e.Review != nil:
+		out = append(out, slog.String(KeyReviewID, string(e.Review.ID)))
+	}
+	return out
+}
+
 type correlationKey struct{}
 
 // WithCorrelation returns a context whose log records carry attributes, beside those
-// that ctx carries already.
+// that ctx carries already. One of the same name stands in place of the other: a line that
+// says one thing twice can't be searched for it.
 func WithCorrelation(ctx context.Context, attributes ...slog.Attr) context.Context {
-	return context.WithValue(ctx, correlationKey{}, slices.Concat(correlation(ctx), attributes))
+	kept := slices.DeleteFunc(slices.Clone(correlation(ctx)), func(a slog.Attr) bool { return named(attributes, a.Key) })
+	return context.WithValue(ctx, correlationKey{}, append(kept, attributes...))
+}
+
+func named(attributes []slog.Attr, key string) bool {
+	return slices.ContainsFunc(attributes, func(a slog.Attr) bool { return a.Key == key })
 }
 
 func correlation(ctx context.Context) []slog.Attr {
@@ -65,9 +110,14 @@ func (h correlated) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.next.Enabled(ctx, level)
 }
 
-// Handle adds the ids and hands the record on.
+// Handle adds the ids that the record does not have itself, and hands it on.
 func (h correlated) Handle(ctx context.Context, record slog.Record) error {
-	if attributes := correlation(ctx); len(attributes) > 0 {
+	attributes := slices.Clone(correlation(ctx))
+	record.Attrs(func(own slog.Attr) bool {
+		attributes = slices.DeleteFunc(attributes, func(a slog.Attr) bool { return a.Key == own.Key })
+		return true
+	})
+	if len(attributes) > 0 {
 		// A record may share its attributes with a copy of it.
 		record = record.Clone()
 		record.AddAttrs(attributes...)

@@ -16,12 +16,20 @@ func TestALogLineCarriesItsIds(t *testing.T) {
 	var out bytes.Buffer
 	logger := telemetry.NewLogger(&out, telemetry.Source{Stage: "dev", Function: "outbox"})
 	ctx := telemetry.WithCorrelation(context.Background(), slog.String(telemetry.KeyRequestID, "request_1"))
-	inner := telemetry.WithCorrelation(ctx, slog.String(telemetry.KeyHoldID, "hold_1"))
+	other := telemetry.WithCorrelation(ctx, slog.String(telemetry.KeyHoldID, "hold_2"))
+	inner := telemetry.WithCorrelation(other, slog.String(telemetry.KeyHoldID, "hold_1"))
 	logger.With(slog.String("part", "relay")).ErrorContext(inner, "the bus is down", telemetry.Duration("lag_seconds", 1500*time.Millisecond))
 	logger.InfoContext(ctx, "done")
+	logger.InfoContext(inner, "about another", slog.String(telemetry.KeyHoldID, "hold_3"))
+	logger.InfoContext(other, "the outer context has its own")
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 2 {
-		t.Fatalf("want two lines, got %q", out.String())
+	if len(lines) != 4 {
+		t.Fatalf("want four lines, got %q", out.String())
+	}
+	for i, want := range map[int]string{0: "hold_1", 2: "hold_3", 3: "hold_2"} {
+		if strings.Count(lines[i], `"hold_id"`) != 1 || !strings.Contains(lines[i], `"hold_id":"`+want+`"`) {
+			t.Errorf("line %d is %s; want the hold %s, once", i, lines[i], want)
+		}
 	}
 	var first, second map[string]any
 	for line, into := range map[string]*map[string]any{lines[0]: &first, lines[1]: &second} {

@@ -54,6 +54,27 @@ type CommandTally struct {
 	Spread *Spread
 }
 
+// NewCommandTally returns an empty CommandTally.
+func NewCommandTally() CommandTally { return CommandTally{Tally: &Tally{}, Spread: &Spread{}} }
+
+// Take returns what was counted and gathered since the last time, of these counts, for one line
+// after the other, and begins anew. The counts are in the first line; there is none where there
+// is nothing to tell.
+func (c CommandTally) Take(counts ...MetricName) [][]Measurement {
+	lines := c.Spread.Take()
+	if c.Tally.Empty() && len(lines) == 0 {
+		return nil
+	}
+	if len(lines) == 0 {
+		lines = [][]Measurement{nil}
+	}
+	lines[0] = append(lines[0], c.Tally.Take(counts...)...)
+	return lines
+}
+
+// Empty reports whether there is nothing to tell.
+func (c CommandTally) Empty() bool { return c.Tally.Empty() && c.Spread.Empty() }
+
 // DecidedAnew counts a decision that was made again.
 func (c CommandTally) DecidedAnew() { c.Tally.Add(MetricConflictRetries, 1) }
 

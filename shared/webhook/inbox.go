@@ -118,7 +118,8 @@ func (x *Inbox) take(ctx context.Context, event gatewayEvent) outcome {
 		return x.malformed(ctx, err)
 	}
 	ctx = telemetry.WithCorrelation(ctx,
-		slog.String(telemetry.KeyReservationID, string(notice.Reservation)), slog.String("provider_event_id", string(notice.ID)))
+		slog.String(telemetry.KeyReservationID, string(notice.Reservation)), slog.Int(telemetry.KeyAttempt, int(notice.Attempt)),
+		slog.String(telemetry.KeyProviderEventID, string(notice.ID)))
 	recorded, err := x.recorded(ctx, notice.ID)
 	if err != nil {
 		return x.failed(ctx, "the table did not say whether the event is recorded", err)
