@@ -53,6 +53,14 @@
 // are left of a slot than were promised, an operator may mark it as oversold: it is closed
 // until they are enough again.
 //
+// What a person must decide is a case, a [Review], named by what it is about. Whether something
+// waits is never stored twice: a reservation's status says so, or a hold's parking, or an
+// event's quarantine, and their cases have a record only of who took them and what was decided.
+// What the audit finds has no other place, so its case is the record.
+//
+// A repair puts right what is stored of a thing, and moves nothing: the thing takes a step, so
+// that the repair has an event and a place in its story, and is void if another step comes first.
+//
 // Two things are claimed. A [Uniqueness] claims a value for ever for one hold or one
 // reservation: a payment reference, a provider's payment, a provider's event. The claim of
 // an [IdempotencyRecord] says for some seconds which caller carries a request out.
@@ -62,6 +70,8 @@
 // A transition is a function from values to a Change or an error. Of slots: [NewSlot],
 // [EditSlot]. Of policies: [SetPolicy]. Of holds: [NewHold], [EditHold], [Confirm],
 // [ConfirmPart], [Cancel], [Expire], [ReturnUnpaid]. Of an owner: [ForgetExpiries], [EndCooldown]. Of a
+// case that a person must decide: [OpenReview], [ClaimReview], [DecideReview]. Of what the audit
+// finds stored wrong: [RepairStock], [RepairHold], [RepairReservation], [RepairQuota]. Of a
 // hold with its reservation: [StartReservation], [StartNextAttempt], [ConfirmPaid],
 // [Reacquire], [Return], [GiveUp], [CancelReservation], [Deliver]. The other steps of a
 // reservation are decided in package saga and made by [ReservationStep]; [Together] puts a

@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"fmt"
+	"strings"
 
 	"holdfast/shared/ledger"
 )
@@ -15,6 +16,8 @@ var sizeRules = []rule{
 	{"F5_MostCountsEndInEachWay", mostCountsEndInEachWay},
 	{"F5_MostCountsAreExchanged", mostCountsAreExchanged},
 	{"MostShards", mostShards},
+	{"MostShardsAreRepaired", mostShardsAreRepaired},
+	{"LargestCase", largestCase},
 	{"LargestNumbers", largestNumbers},
 	{"MostActions", mostActions},
 }
@@ -70,6 +73,42 @@ func mostShards(f *fixture) {
 	}
 	f.commit(f.confirm(hold, "pay"))
 	CheckBooks(f.T, f.store, []ledger.SlotID{"A"}, []ledger.HoldID{hold.ID})
+}
+
+// mostShardsAreRepaired: all stock items of a slot in one write, with numbers of many digits.
+func mostShardsAreRepaired(f *fixture) {
+	slot := f.slot("A", definition(ledger.CapacityMax, ledger.ShardsMax))
+	right, wrong := make(map[ledger.Shard]ledger.Counters), make(map[ledger.Shard]ledger.Counters)
+	for _, s := range f.stock(slot) {
+		right[s.Shard] = s.Counters
+		wrong[s.Shard] = ledger.Counters{Held: s.Counters.Capacity - 1, Confirmed: 1, Capacity: s.Counters.Capacity}
+	}
+	f.commit(f.repairedStock(slot, wrong))
+	broken := f.storedSlot("A")
+	for _, s := range f.stock(broken) {
+		f.equal("counters", s.Counters, wrong[s.Shard])
+	}
+	repair := f.repairedStock(broken, right)
+	f.equal("number of repairs", len(repair.StockRepairs), ledger.ShardsMax)
+	f.commit(repair)
+	CheckBooks(f.T, f.store, []ledger.SlotID{"A"}, nil)
+}
+
+// largestCase: the evidence and the reason are as long as they may be, of characters that
+// take the most bytes, and are kept whole.
+func largestCase(f *fixture) {
+	long := func(characters int) string { return strings.Repeat("\U0001F3AB", characters) }
+	finding := ledger.NewReview(ledger.ReviewFinding, "stock_mismatch/"+strings.Repeat("s", 128), f.now)
+	finding.Finding, finding.Evidence = "stock_mismatch", long(ledger.EvidenceCharactersMax)
+	opened := ledger.OpenReview(ledger.Review{}, finding, f.origin(ledger.CommandOpenReview), f.now)
+	f.commit(opened)
+	origin := f.operator("lee", ledger.CommandDecideReview)
+	origin.Why = long(ledger.WhyCharactersMax)
+	f.commit(f.built(ledger.DecideReview(opened.Reviews[0].Next, ledger.DecisionDismiss, origin, f.now)))
+	stored := f.reviews(finding.ID)[0]
+	f.equal("evidence", stored.Evidence, finding.Evidence)
+	f.equal("reason", stored.Why, origin.Why)
+	f.reviewEvents(finding.ID, ledger.EventReviewOpened, ledger.EventReviewDecided)
 }
 
 func largestNumbers(f *fixture) {
