@@ -8,6 +8,9 @@
 //	go run ./scripts/ops redrive [-older-than 10m]    publish what the outbox missed
 //	go run ./scripts/ops redrive -quarantined         … and first let the quarantined try again
 //	go run ./scripts/ops retry [HOLD_ID …]            let parked holds be tried by the next sweep
+//	go run ./scripts/ops reviews                      what waits for a person; show ID tells all of a case
+//	go run ./scripts/ops reviews claim ID             take a case, so that nobody else decides it
+//	go run ./scripts/ops reviews decide ID refund -why … [-yes]
 //	go run ./scripts/ops adjust SLOT -delta -2 -why … change how many units there are, under load
 //	go run ./scripts/ops reshard SLOT 8 -why …        spread a slot's stock over more items, or fewer
 //	go run ./scripts/ops close SLOT … -why …          stop selling; open sells again
@@ -69,6 +72,10 @@ func commandList() []command {
 		},
 		{name: "redrive", help: "publish what the outbox missed", as: topology.FunctionReconcile, run: redrive, flags: redriveFlags},
 		{name: "retry", arguments: "[HOLD_ID …]", help: "let parked holds be tried by the next sweep", as: topology.FunctionExpiry, run: retry},
+		{
+			name: "reviews", arguments: "[list] | show ID | claim ID | decide ID DECISION", help: "what waits for a person, and what is decided", as: topology.FunctionAPI, run: reviews, flags: reviewsFlags,
+			more: "ID is that of a reservation, a hold or an event, or a case's own, as the list tells it. show tells what can be\ndecided and what that does. Every decision but retry says what it would do until it is given -yes. What the\npayment provider has to do is done afterwards; if that fails, the case comes back.",
+		},
 		{
 			name: "adjust", arguments: "SLOT", help: "change how many units of a slot there are", as: topology.FunctionAPI, run: adjustSlot, flags: adjustFlags,
 			more: "It is the same command as PATCH /v1/slots/SLOT, and safe while the slot is being sold. Less than is held and\nsold is refused. Give -delta where others may change the capacity too: it counts from what there is then.",

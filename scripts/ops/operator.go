@@ -40,6 +40,7 @@ type operator struct {
 	who, why string
 	redriveChoice
 	importChoice
+	reviewsChoice
 	adjust adjustChoice
 
 	config config.Config
