@@ -19,8 +19,11 @@ import (
 	"time"
 
 	"holdfast/shared/config"
+	"holdfast/shared/dynamo"
 	"holdfast/shared/dynamo/dynamotest"
 	"holdfast/shared/httpapi"
+	"holdfast/shared/ledger"
+	"holdfast/shared/system"
 )
 
 func TestMain(m *testing.M) { dynamotest.Main(m) }
@@ -33,7 +36,7 @@ func event(t *testing.T, method, path, body, scope string) json.RawMessage {
 		"headers": map[string]string{"content-type": "application/json", "idempotency-key": "key-1"},
 		"requestContext": map[string]any{
 			"requestId": "request-1", "stage": "$default", "http": map[string]string{"method": method},
-			"authorizer": map[string]any{"jwt": map[string]any{"claims": map[string]string{"sub": "U-17", "scope": scope}}},
+			"authorizer": map[string]any{"jwt": map[string]any{"claims": map[string]string{"sub": "U-17", "scope": scope, "groups": "[ops]"}}},
 		},
 	})
 	if err != nil {
@@ -97,6 +100,35 @@ func TestTheWiringWorks(t *testing.T) {
 		t.Errorf("slot: %v", slot)
 	}
 	send(http.MethodPost, "/v1/holds", strings.Replace(body, `"quantity":3`, `"quantity":1`, 1), "holds", http.StatusUnprocessableEntity)
+}
+
+// The queue of what waits for a person is wired to the parked holds and the quarantined
+// events of the real table.
+func TestTheReviewQueueIsWired(t *testing.T) {
+	client, table := dynamotest.NewTable(t)
+	send := senderTo(t, table, *client.Options().BaseEndpoint)
+	send(http.MethodPut, "/v1/slots/seat", `{"resource_type":"flight","resource_id":"KE0901","capacity":3,"unit_amount":1000,"currency":"KRW","open":true}`,
+		"catalog", http.StatusCreated)
+	made := send(http.MethodPost, "/v1/holds", `{"slot_ids":["seat"],"quantity":1,"quoted_price":1000}`, "holds", http.StatusCreated)
+	store := dynamo.NewStore(client, table, system.RealClock{}, system.RealRandom{})
+	hold, err := store.Hold(t.Context(), ledger.HoldID(fmt.Sprint(made["hold_id"])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parked, err := store.Park(t.Context(), ledger.DueHold{ID: hold.ID, DueAt: hold.ReleaseAt}, 3, hold.ReleaseAt); err != nil || !parked {
+		t.Fatalf("parked %t, %v", parked, err)
+	}
+	item := ledger.EventItem{PartitionKey: "HOLD#" + string(hold.ID), SortKey: "EVENT#0000000001"}
+	if err := store.Quarantine(t.Context(), item, "too_large", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, c := range send(http.MethodGet, "/v1/reviews", "", "operate", http.StatusOK)["reviews"].([]any) {
+		kinds = append(kinds, fmt.Sprint(c.(map[string]any)["kind"]))
+	}
+	if fmt.Sprint(kinds) != "[expiry event]" {
+		t.Errorf("listed are %v", kinds)
+	}
 }
 
 // The real clients measure the real clock: in front of the table is a server whose date is
