@@ -3,17 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"holdfast/shared/archive/archivetest"
 	"holdfast/shared/commands"
@@ -33,51 +27,11 @@ const (
 	day                  = 24 * time.Hour
 )
 
-// buckets speak the two calls of S3 that the function makes.
-type buckets struct{ *archivetest.Bucket }
-
-func (b buckets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	var err error
-	switch r.Method {
-	case http.MethodPut:
-		_, err = b.PutObject(r.Context(), &s3.PutObjectInput{
-			Bucket: aws.String(name), Key: aws.String(key), Body: r.Body, ContentLength: aws.Int64(r.ContentLength),
-			IfNoneMatch: header(r, "If-None-Match"), ChecksumSHA256: header(r, "X-Amz-Checksum-Sha256"),
-		})
-	case http.MethodGet:
-		var out *s3.GetObjectOutput
-		if out, err = b.GetObject(r.Context(), &s3.GetObjectInput{Bucket: aws.String(name), Key: aws.String(key)}); err == nil {
-			_, err = io.Copy(w, out.Body)
-			if err == nil {
-				return
-			}
-		}
-		w.WriteHeader(http.StatusNotFound)
-		_, _ = fmt.Fprint(w, `<Error><Code>NoSuchKey</Code></Error>`)
-		return
-	default:
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		return
-	}
-	if err != nil {
-		w.WriteHeader(http.StatusPreconditionFailed)
-		_, _ = fmt.Fprint(w, `<Error><Code>PreconditionFailed</Code></Error>`)
-	}
-}
-
-func header(r *http.Request, name string) *string {
-	if value := r.Header.Get(name); value != "" {
-		return aws.String(value)
-	}
-	return nil
-}
-
 // environment is what the function finds in a local run.
 func environment(t *testing.T, table, endpoint string) *archivetest.Bucket {
 	t.Helper()
 	objects := archivetest.NewBucket(bucket)
-	server := httptest.NewServer(buckets{objects})
+	server := httptest.NewServer(objects)
 	t.Cleanup(server.Close)
 	t.Setenv("HOLDFAST_STAGE", "local")
 	t.Setenv("HOLDFAST_TABLE_NAME", table)
