@@ -258,3 +258,18 @@ func TestARunThatIsCutWhileItChoosesTellsOfIt(t *testing.T) {
 		t.Errorf("the run tells %v", metrics)
 	}
 }
+
+// A run tells of what it could not archive yet, so that a table that grows has its reason.
+func TestWhatIsPutOffIsTold(t *testing.T) {
+	w := newWorld(t, 10)
+	w.captured() // its delivery is not known, so it is not at rest
+	w.clock.Advance(10 * reservationsAfter)
+	metrics := told{}
+	handler := archive.NewHandler(w.worker(nil), metrics, w.random, slog.New(slog.DiscardHandler))
+	if err := handler.Handle(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if metrics[telemetry.MetricArchivePutOff] != 1 || metrics[telemetry.MetricArchiveFailed] != 0 || metrics[telemetry.MetricArchiveArchived] != 0 {
+		t.Errorf("the run tells %v", metrics)
+	}
+}

@@ -45,7 +45,7 @@ func (h *FanoutHandler) Handle(ctx context.Context, event json.RawMessage) (any,
 	response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
 	for _, message := range batch.Records {
 		if err := h.do(ctx, message.Body, request); err != nil {
-			h.logger.ErrorContext(ctx, "a part of an audit failed; it comes again", slog.String("message_id", message.MessageId), slog.Any("error", err))
+			h.logger.ErrorContext(ctx, "a part of an audit failed; it comes again", slog.String(telemetry.KeyMessageID, message.MessageId), slog.Any("error", err))
 			response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: message.MessageId})
 		}
 	}
