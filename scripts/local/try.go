@@ -43,6 +43,9 @@ What has become of the seats and of the money:
 The exact numbers of the slot:
   curl -s "$URL/v1/slots/{slot}" -H "Authorization: Bearer $OPS"; echo
 
+Once a minute an audit compares all of the table with itself. What it finds is in {logs}/audit.log;
+break something by hand, and look there.
+
 All routes are told in {url}/v1/openapi.json
 The events as they come out of the bus, and a log of each part, are in {logs}
 Ctrl-C ends everything.

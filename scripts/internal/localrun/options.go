@@ -18,9 +18,9 @@ const (
 	archiveBucketName = string(topology.ResourceArchiveBucket)
 	// auditBucketName is the audit's bucket, in the emulator's memory too.
 	auditBucketName = string(topology.ResourceAuditBucket)
-	// auditEvery is the shortest that there is, so that somebody who breaks something sees soon
-	// that it is found; auditTickEvery is as often, in place of every quarter of an hour.
-	auditEvery, auditTickEvery = time.Minute, time.Minute
+	// AuditEvery is the shortest that there is, so that somebody who breaks something sees soon
+	// that it is found. The audit is looked after as often, in place of every quarter of an hour.
+	AuditEvery = time.Minute
 	// The retentions are those of the stage dev.
 	archiveHoldsAfterDays        = 30
 	archiveReservationsAfterDays = 400
