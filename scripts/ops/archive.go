@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-
 	"holdfast/shared/archive"
-	"holdfast/shared/config"
 	"holdfast/shared/ledger"
 )
 
@@ -46,13 +43,7 @@ func kindOf(text string) (ledger.ArchiveKind, error) {
 
 // archive is the archive of the stage.
 func (o *operator) archive() *archive.Archive {
-	client := s3.NewFromConfig(o.aws, func(options *s3.Options) {
-		if o.config.Local() {
-			options.BaseEndpoint = config.Endpoint(o.config.LocalS3Endpoint)
-			options.UsePathStyle = true
-		}
-	})
-	return archive.New(archive.NewBucket(client, o.config.ArchiveBucketName, o.clock, o.random), o.store, o.clock)
+	return archive.New(archive.NewBucket(o.objects(), o.config.ArchiveBucketName, o.clock, o.random), o.store, o.clock)
 }
 
 // subjectOf is the record of that kind with that id.

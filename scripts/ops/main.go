@@ -92,6 +92,10 @@ func commandList() []command {
 		},
 		{name: "archive", arguments: "list KIND | find KIND ID | verify KIND BATCH", help: "look into the archive; KIND is hold or reservation", as: topology.FunctionArchive, run: lookIntoArchive},
 		{name: "restore", arguments: "KIND BATCH [ID …]", help: "put what was archived back into the table, for a month", as: topology.FunctionArchive, run: restore},
+		{
+			name: "forget", arguments: "OWNER", help: "erase what identifies a person, from the table and from the archive", as: topology.FunctionArchive, run: forgetOwner, flags: forgetFlags,
+			more: "Everywhere the owner's name is written over by forgotten_…, a hash of it with a secret key: all that was one\nperson's stays together, so sums, limits and the audit still hold. It is refused while the owner has a HELD hold\nor a reservation that is not at rest. It may be repeated, and killed and run again.\n\nClose the person's account first: who comes back under the same name is a stranger. What it can't reach: backups\nof the table and its stream (35 days and a day), events that consumers have received, the payment provider, logs\nof requests, and slots that the catalogue has called after the owner; those it names as left. Idempotency\nrecords have no name, and are gone after two days; counters of devices have none either. A case keeps its id.",
+		},
 		{name: "import", arguments: "FILE", help: "define or change the slots of a file, and go on where it was stopped", as: topology.FunctionAPI, run: importSlots, flags: importFlags},
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,8 +42,11 @@ type operator struct {
 	redriveChoice
 	importChoice
 	reviewsChoice
-	adjust adjustChoice
+	adjust     adjustChoice
+	forgetting forgetChoice
 
+	// folder is where the local run keeps its data; "" for a stage.
+	folder string
 	config config.Config
 	aws    aws.Config
 	client *dynamodb.Client
@@ -53,7 +57,14 @@ type operator struct {
 
 // connect reads the environment of the function and makes the store.
 func (o *operator) connect(ctx context.Context, as topology.FunctionName, file string) error {
-	environment, err := readEnvironment(file)
+	if file == "" {
+		folder, err := localFolder()
+		if err != nil {
+			return err
+		}
+		o.folder = folder
+	}
+	environment, err := readEnvironment(cmp.Or(file, filepath.Join(o.folder, localrun.EnvironmentFileName)), o.folder != "")
 	if err != nil {
 		return err
 	}
@@ -68,14 +79,19 @@ func (o *operator) connect(ctx context.Context, as topology.FunctionName, file s
 		return err
 	}
 	o.clock, o.random = system.RealClock{}, system.RealRandom{}
-	o.client = dynamodb.NewFromConfig(o.aws, func(options *dynamodb.Options) {
+	o.use(dynamodb.NewFromConfig(o.aws, func(options *dynamodb.Options) {
 		if o.config.Local() {
 			options.BaseEndpoint = config.Endpoint(o.config.LocalDynamoDBEndpoint)
 			dynamo.WithoutClientToken(options)
 		}
-	})
-	o.store = dynamo.NewStore(o.client, o.config.TableName, o.clock, o.random)
+	}))
 	return nil
+}
+
+// use works with this client from now on.
+func (o *operator) use(client *dynamodb.Client) {
+	o.client = client
+	o.store = dynamo.NewStore(client, o.config.TableName, o.clock, o.random)
 }
 
 // commands are those that the API carries out too, on the operator's store.
@@ -115,20 +131,18 @@ func (o *operator) request(command string) (commands.Request, error) {
 	return commands.Request{Actor: actor, RequestID: ledger.NewRequestID(o.random.Bits128()), Why: o.why}, nil
 }
 
-// readEnvironment reads the file, or that of the local run.
-func readEnvironment(file string) (map[string]string, error) {
-	local := file == ""
-	if local {
-		working, err := os.Getwd()
-		if err != nil {
-			return nil, fmt.Errorf("find the local run: %w", err)
-		}
-		root, err := build.ModuleRoot(working)
-		if err != nil {
-			return nil, err
-		}
-		file = filepath.Join(root, localFolderName, localrun.EnvironmentFileName)
+// localFolder is the folder of the local run.
+func localFolder() (string, error) {
+	working, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the local run: %w", err)
 	}
+	root, err := build.ModuleRoot(working)
+	return filepath.Join(root, localFolderName), err
+}
+
+// readEnvironment reads the file, which is perhaps that of the local run.
+func readEnvironment(file string, local bool) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if local && errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("no local run is there; begin one with `go run ./scripts/local`, or name a stage by -environment FILE")

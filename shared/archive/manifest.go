@@ -21,6 +21,8 @@ const (
 	dataSuffix    = ".jsonl.gz"
 	manifestName  = ".manifest.json"
 	dayLayout     = "2006/01/02"
+	// rewrittenBytes of the hash of an object that was rewritten are part of its name.
+	rewrittenBytes = 8
 
 	dataType     = "application/gzip"
 	manifestType = "application/json"
@@ -45,16 +47,44 @@ func (b Batch) stem() string {
 // says which of them are archived.
 func (b Batch) DataKey() string { return b.stem() + dataSuffix }
 
+// rewrittenKey is the name of the object that has the items without a name that was forgotten.
+// It follows from its bytes, so a run that was stopped finds what it has written.
+func (b Batch) rewrittenKey(object []byte) string {
+	sum := sha256.Sum256(object)
+	return b.stem() + "." + hex.EncodeToString(sum[:rewrittenBytes]) + dataSuffix
+}
+
+// hasData reports whether key may be the name of the batch's data object.
+func (b Batch) hasData(key string) bool {
+	return key == b.DataKey() || strings.HasPrefix(key, b.stem()+".") && strings.HasSuffix(key, dataSuffix)
+}
+
 // ManifestKey is the name of the manifest.
 func (b Batch) ManifestKey() string { return b.stem() + manifestName }
 
 // parseManifestKey reads a batch from the name of its manifest, and reports false for any
 // other name. Begun is the day alone.
 func parseManifestKey(key string) (Batch, bool) {
-	rest, ours := strings.CutPrefix(key, rootPrefix)
-	rest, manifest := strings.CutSuffix(rest, manifestName)
+	stem, manifest := strings.CutSuffix(key, manifestName)
+	b, ours := parseStem(stem)
+	return b, ours && manifest
+}
+
+// parseDataKey reads a batch from the name of an object that has items of it.
+func parseDataKey(key string) (Batch, bool) {
+	stem, data := strings.CutSuffix(key, dataSuffix)
+	if i := strings.LastIndexByte(stem, '.'); i >= 0 {
+		stem = stem[:i] // it was rewritten
+	}
+	b, ours := parseStem(stem)
+	return b, ours && data
+}
+
+// parseStem reads a batch from what the names of its objects begin with.
+func parseStem(stem string) (Batch, bool) {
+	rest, ours := strings.CutPrefix(stem, rootPrefix)
 	kind, rest, _ := strings.Cut(rest, "/")
-	if !ours || !manifest || len(rest) <= len(dayLayout)+1 || rest[len(dayLayout)] != '/' {
+	if !ours || len(rest) <= len(dayLayout)+1 || rest[len(dayLayout)] != '/' {
 		return Batch{}, false
 	}
 	day, err := time.Parse(dayLayout, rest[:len(dayLayout)])
@@ -117,7 +147,7 @@ func decodeManifest(text []byte, b Batch) (Manifest, error) {
 	switch {
 	case m.FormatVersion != formatVersion:
 		return Manifest{}, fmt.Errorf("decode the manifest of %s: its format version is %d, and %d is known", b.ID, m.FormatVersion, formatVersion)
-	case m.Batch != b.ID, m.Kind != b.Kind, m.DataObject != b.DataKey():
+	case m.Batch != b.ID, m.Kind != b.Kind, !b.hasData(m.DataObject):
 		return Manifest{}, fmt.Errorf("decode the manifest of %s: it is of %s %s", b.ID, m.Kind, m.Batch)
 	case m.Count != len(m.Subjects):
 		return Manifest{}, fmt.Errorf("decode the manifest of %s: it counts %d subjects and names %d", b.ID, m.Count, len(m.Subjects))

@@ -21,6 +21,11 @@ const (
 	attributeSignalHolds     = "holds"
 )
 
+// countName is the attribute of a count. A dot in it, which an id may have, leads into no map.
+func countName(key ledger.QuotaKey) expression.NameBuilder {
+	return expression.NameNoDotSplit(quotaCountPrefix + string(key))
+}
+
 // decodeQuota reads an owner's counts, each of which is an attribute.
 func decodeQuota(owner ledger.OwnerID, found item) (ledger.Quota, error) {
 	quota := ledger.Quota{Owner: owner, Counts: make(map[ledger.QuotaKey]ledger.Units)}
@@ -65,7 +70,7 @@ func quotaLeg(w ledger.QuotaWrite, atMs int64) (leg, error) {
 	var over []expression.ConditionBuilder
 	writes := w.Expired || w.Forget
 	for _, d := range w.Deltas {
-		count := expression.Name(quotaCountPrefix + string(d.Key))
+		count := countName(d.Key)
 		if d.Units != 0 {
 			update, writes = update.Add(count, expression.Value(d.Units)), true
 		}
@@ -132,7 +137,7 @@ func none(of []expression.ConditionBuilder) expression.ConditionBuilder {
 // no promise, so it is not a Change, and may be repeated.
 func (s *Store) TidyQuota(ctx context.Context, owner ledger.OwnerID, keys []ledger.QuotaKey) error {
 	for _, key := range keys {
-		count := expression.Name(quotaCountPrefix + string(key))
+		count := countName(key)
 		if _, err := s.updateIf(ctx, quotaKey(owner), count.Equal(expression.Value(0)), expression.Remove(count)); err != nil {
 			return readFailed("tidying the count "+string(key)+" of an owner", err)
 		}

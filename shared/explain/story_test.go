@@ -57,7 +57,7 @@ func newWorld(t *testing.T, shards int) *world {
 	w.payments = commands.NewPayments(w.shop, w.provider)
 	w.driver = saga.NewDriver(saga.Ports{
 		Store: w.store, Provider: w.provider, Clock: clock, Random: systemtest.NewRandom(2),
-		Metrics: unmeasured{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Metrics: unmeasured{}, Dwells: &telemetry.Spread{}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	policy := ledger.DefaultPolicy()
 	policy.GraceFor, policy.Payment.UnknownFor = 0, 5*time.Minute
