@@ -105,8 +105,8 @@ func (s *story) closeBooks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, violation := range report.Violations {
-		s.say("%s", violation)
+	for _, finding := range report.Findings {
+		s.say("%s", finding)
 	}
 	money := report.Money[demoCurrency]
 	captured, refunded := s.providerBooks()
@@ -119,9 +119,9 @@ func (s *story) closeBooks(ctx context.Context) error {
 		oversold = fmt.Sprintf(" oversold=%d", n)
 	}
 	s.say("books balance: slots=%d holds=%d reservations=%d events=%d money: captured=%d refunded=%d owed=%d violations=%d%s",
-		report.Slots, report.Holds, report.Reservations, report.Events, money.Captured, money.Refunded, money.Owed, len(report.Violations), oversold)
-	if len(report.Violations) > 0 || money.Owed != 0 {
-		return fmt.Errorf("the books do not balance: %d violations, %d owed", len(report.Violations), money.Owed)
+		report.Slots, report.Holds, report.Reservations, report.Events, money.Captured, money.Refunded, money.Owed, len(report.Findings), oversold)
+	if len(report.Findings) > 0 || money.Owed != 0 {
+		return fmt.Errorf("the books do not balance: %d violations, %d owed", len(report.Findings), money.Owed)
 	}
 	return nil
 }

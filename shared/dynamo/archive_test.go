@@ -202,10 +202,10 @@ func (s *attic) purge() (deleted int) {
 
 func (s *attic) audit() reconcile.Report {
 	s.Helper()
-	report, err := reconcile.Audit(s.Context(), dynamo.NewScan(s.client, s.table))
+	report, err := reconcile.AuditAtRest(s.Context(), dynamo.NewScan(s.client, s.table), time.Time{})
 	s.must(err)
-	if len(report.Violations) > 0 {
-		s.Errorf("the audit finds %v", report.Violations)
+	if len(report.Findings) > 0 {
+		s.Errorf("the audit finds %v", report.Findings)
 	}
 	return report
 }

@@ -27,6 +27,8 @@ func (s *Store) Records(ctx context.Context, of ledger.RecordsOf) (ledger.Record
 
 func keyOfRecords(of ledger.RecordsOf) (itemKey, error) {
 	switch {
+	case of.Item != (ledger.EventItem{}):
+		return itemKey(of.Item), nil
 	case of.Hold != "":
 		return holdKey(of.Hold), nil
 	case of.Reservation != "":

@@ -65,8 +65,9 @@ type StoredHold struct {
 }
 
 // RecordsOf names one thing whose records are read together: one of its parts is set. With
-// OfStock, Slot and Shard name a stock item.
+// OfStock, Slot and Shard name a stock item. Item stands for the thing that has that item.
 type RecordsOf struct {
+	Item        EventItem
 	Hold        HoldID
 	Reservation ReservationID
 	Slot        SlotID

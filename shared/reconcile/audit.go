@@ -3,10 +3,20 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"holdfast/shared/ledger"
+	"holdfast/shared/system"
 	"holdfast/shared/telemetry"
 )
+
+// AuditSegments is into how many parts an audit in one process divides the table.
+const AuditSegments = 8
+
+// UnpublishedFor is how long an event may wait to be published: longer than the redrive, which
+// takes up what is older than RedriveAge every few minutes, needs to come round twice.
+const UnpublishedFor = 2 * RedriveAge
 
 // Source reads the whole ledger, page by page. It calls visit for each page, in no fixed
 // order, until all is read or visit returns an error.
@@ -14,58 +24,113 @@ type Source interface {
 	ScanRecords(ctx context.Context, visit func(ledger.Records) error) error
 }
 
-// Violation is one broken promise with what shows it.
-type Violation struct {
-	Promise string // "P1", "P2", …
-	Subject string // the slot and shard, the hold, the reservation, the policy, or the count of an owner
-	Found   string
-}
-
-func (v Violation) String() string {
-	return fmt.Sprintf("%s broken by %s: %s", v.Promise, v.Subject, v.Found)
-}
-
 // Report is what an audit found.
 type Report struct {
-	Slots, Policies, Holds, Reservations, Events int
+	Slots        int `json:"slots"`
+	Policies     int `json:"policies"`
+	Holds        int `json:"holds"`
+	Reservations int `json:"reservations"`
+	Events       int `json:"events"`
 	// Archived counts the holds and reservations that lie in the archive and have not left
 	// the table yet. They and their events are not among those above.
-	Archived int
+	Archived int `json:"archived"`
 	// Money is what the reservations above took and gave back, by currency.
-	Money map[ledger.Currency]Money
+	Money map[ledger.Currency]Money `json:"money"`
+	// Held is what is held of each resource.
+	Held []telemetry.Held `json:"held,omitempty"`
 	// Oversold are the slots of which more is promised than there is, as an operator has
 	// marked them. That breaks no promise of the ledger, and somebody must keep those that
 	// were made.
-	Oversold   []Oversold
-	Violations []Violation
-	// Held is what is held of each resource.
-	Held []telemetry.Held
-	// Findings is what is wrong, in a fixed order, and Unsettled how many suspects could not
-	// be looked at in peace.
-	Findings  []Finding
-	Unsettled int
+	Oversold []Oversold `json:"oversold,omitempty"`
+	// Findings are what is wrong, in a fixed order.
+	Findings []Finding `json:"findings"`
+	// Suspects is how many things did not agree when they were first read, at many moments, and
+	// Unsettled how many of them could not be looked at in peace.
+	Suspects  int `json:"suspects"`
+	Unsettled int `json:"unsettled"`
 	// ReadUnits is what reading the segments has cost, in Pages.
-	ReadUnits float64
-	Pages     int
+	ReadUnits float64 `json:"read_units"`
+	Pages     int     `json:"pages"`
 }
 
-// Money is a sum over all payment attempts and refunds of one currency, in minor units.
-type Money struct {
-	Captured int64 // taken from buyers
-	Refunded int64 // given back
-	Owed     int64 // to be given back, and not given back yet
+// Oversold is a slot of which more is promised than there is, as an operator has marked it.
+type Oversold struct {
+	Slot  ledger.SlotID `json:"slot_id"`
+	Units ledger.Units  `json:"units"` // by how many
 }
 
-// Audit reads everything that source has and checks it. The ledger must be at rest: an
-// audit beside traffic would see one item before and another after the same change.
-func Audit(ctx context.Context, source Source) (Report, error) {
-	b := newBooks()
+func (o Oversold) String() string { return fmt.Sprintf("%s by %d", o.Slot, o.Units) }
+
+// report is what the tally says without its findings.
+func (t *Tally) report() Report {
+	counts := t.rows.Counts
+	r := Report{
+		Slots: len(t.rows.Slots), Policies: counts.Policies, Holds: counts.Holds, Reservations: counts.Reservations,
+		Events: counts.Events, Archived: counts.Archived, Money: counts.Money, Oversold: t.oversold(),
+		ReadUnits: counts.ReadUnits, Pages: counts.Pages,
+	}
+	for _, told := range t.rows.Histories {
+		r.Events += len(told.Versions)
+	}
+	for _, row := range t.rows.Stock {
+		if of, found := t.resourceOf(row.Slot); found && row.Counters.Held > 0 {
+			r.Held = append(r.Held, telemetry.Held{Type: of.Type, Resource: of.ID, Units: row.Counters.Held})
+		}
+	}
+	return r
+}
+
+// AuditAtRest reads everything that source has and checks it, as it was at that time; a zero
+// time judges nothing by how long it lasts. The ledger must be at rest: beside traffic it
+// would see one item before and another after the same change.
+func AuditAtRest(ctx context.Context, source Source, at time.Time) (Report, error) {
+	t := NewTally(at)
 	err := source.ScanRecords(ctx, func(r ledger.Records) error {
-		b.add(r)
+		t.add(r)
 		return nil
 	})
 	if err != nil {
 		return Report{}, fmt.Errorf("audit: %w", err)
 	}
-	return b.close(), nil
+	report := t.report()
+	report.Findings = t.Suspects()
+	report.Suspects = len(report.Findings)
+	return report, nil
+}
+
+// AuditPorts are what an audit of a whole table works with. All but Payments must be set.
+type AuditPorts struct {
+	Segments Segments
+	Store    Reader
+	Payments Payments // nil for an audit that asks no provider
+	Clock    system.Clock
+	Wait     func(context.Context, time.Duration) error
+}
+
+// Audit reads the whole table in AuditSegments parts at once, beside the traffic, and looks at
+// what does not agree until it is sure.
+func Audit(ctx context.Context, p AuditPorts) (Report, error) {
+	at := p.Clock.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	tallies := make([]*Tally, AuditSegments)
+	var group sync.WaitGroup
+	for segment := range AuditSegments {
+		group.Go(func() {
+			tally, err := TallySegment(ctx, p.Segments, segment, AuditSegments, at)
+			if err != nil {
+				cancel(err)
+			}
+			tallies[segment] = tally
+		})
+	}
+	group.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return Report{}, err
+	}
+	merged := tallies[0]
+	for _, tally := range tallies[1:] {
+		merged.Merge(tally)
+	}
+	return (&Examiner{Store: p.Store, Payments: p.Payments, Clock: p.Clock, Wait: p.Wait}).Examine(ctx, merged)
 }

@@ -65,11 +65,11 @@ func sound(t *testing.T) ledger.Records {
 
 func TestSoundBooksHaveNoViolation(t *testing.T) {
 	all := sound(t)
-	report, err := reconcile.Audit(context.Background(), pages{{Events: all.Events}, {Holds: all.Holds}, {Slots: all.Slots, Stock: all.Stock}})
+	report, err := reconcile.AuditAtRest(context.Background(), pages{{Events: all.Events}, {Holds: all.Holds}, {Slots: all.Slots, Stock: all.Stock}}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report.Slots != 1 || report.Holds != 2 || report.Events != 4 || len(report.Violations) > 0 {
+	if report.Slots != 1 || report.Holds != 2 || report.Events != 4 || len(report.Findings) > 0 {
 		t.Errorf("report %+v; want 1 slot, 2 holds, 4 events and no violation", report)
 	}
 }
@@ -93,7 +93,7 @@ func TestBrokenBooksAreFound(t *testing.T) {
 			r.Stock[0].Counters.Available += 2
 			r.Stock[0].Counters.Capacity += 2
 		}},
-		{"expired hold whose stock is still held", "P2", func(r *ledger.Records) { r.Holds[0].Hold.Status = ledger.StatusExpired }},
+		{"expired hold whose stock is still held", "P3", func(r *ledger.Records) { r.Holds[0].Hold.Status = ledger.StatusExpired }},
 		{"line that is not its shards", "P2", func(r *ledger.Records) { r.Holds[0].Hold.Lines[0].Quantity = 3 }},
 		{"transition without its event", "P5", func(r *ledger.Records) { r.Events = r.Events[:3] }},
 		{"two events of one version", "P5", func(r *ledger.Records) { r.Events = append(r.Events, r.Events[3]) }},
@@ -107,12 +107,12 @@ func TestBrokenBooksAreFound(t *testing.T) {
 		t.Run(broken.name, func(t *testing.T) {
 			records := sound(t)
 			broken.how(&records)
-			report, err := reconcile.Audit(context.Background(), pages{records})
+			report, err := reconcile.AuditAtRest(context.Background(), pages{records}, time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.ContainsFunc(report.Violations, func(v reconcile.Violation) bool { return v.Promise == broken.promise }) {
-				t.Errorf("violations %v; want one of %s", report.Violations, broken.promise)
+			if !slices.ContainsFunc(report.Findings, func(v reconcile.Finding) bool { return v.Promise == broken.promise }) {
+				t.Errorf("violations %v; want one of %s", report.Findings, broken.promise)
 			}
 		})
 	}

@@ -39,12 +39,3 @@ type Examiner struct {
 
 // Examine finds out which suspects are findings.
 func (e *Examiner) Examine(_ context.Context, _ *Tally) (Report, error) { return Report{}, nil }
-
-// AuditPorts are what an audit of a whole table works with.
-type AuditPorts struct {
-	Segments Segments
-	Store    Reader
-	Payments Payments // nil for an audit that asks no provider
-	Clock    system.Clock
-	Wait     func(context.Context, time.Duration) error
-}

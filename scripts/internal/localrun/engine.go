@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -150,7 +151,7 @@ func (s *System) Database() *dynamodb.Client { return engine.Client(s.engineEndp
 
 // Audit checks the whole table. The ledger must be at rest.
 func (s *System) Audit(ctx context.Context) (reconcile.Report, error) {
-	return reconcile.Audit(ctx, dynamo.NewScan(s.Database(), s.Table))
+	return reconcile.AuditAtRest(ctx, dynamo.NewScan(s.Database(), s.Table), time.Now())
 }
 
 // Unpublished counts the events of the table that are not marked as published.

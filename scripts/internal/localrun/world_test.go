@@ -205,10 +205,15 @@ func (w *world) sweep() {
 // until waits until look says yes, for a bounded time.
 func (w *world) until(what string, look func() bool) {
 	w.t.Helper()
-	deadline := time.Now().Add(comesWithin)
+	w.untilWithin(comesWithin, what, look)
+}
+
+func (w *world) untilWithin(longest time.Duration, what string, look func() bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(longest)
 	for !look() {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("after %s it is still not true that %s", comesWithin, what)
+			w.t.Fatalf("after %s it is still not true that %s", longest, what)
 		}
 		select {
 		case err := <-w.system.Failed():
@@ -245,8 +250,8 @@ func (w *world) balanced() {
 	if err != nil {
 		w.t.Error(err)
 	}
-	for _, violation := range report.Violations {
-		w.t.Error(violation)
+	for _, finding := range report.Findings {
+		w.t.Error(finding)
 	}
 }
 
