@@ -54,12 +54,14 @@ func compose(ctx context.Context) (handler, error) {
 	})
 	source := telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionAPI)}
 	logger := telemetry.NewLogger(os.Stdout, source)
-	store := dynamo.NewStore(client, c.TableName, clock, random)
+	fared := telemetry.NewCommandTally()
+	store := dynamo.NewCountedStore(client, c.TableName, clock, random, fared)
 	api, err := httpapi.New(httpapi.Options{
 		Store: store, Waiting: store, Clock: clock, Gauge: gauge, Random: random,
 		OperatorGroup: c.OperatorGroup, OwnerRate: ownerRate(c),
 		Provider: newProvider(c, shared, clock, logger),
 		Logger:   logger,
+		Fared:    fared,
 		Metrics:  telemetry.NewEmitter(os.Stdout, clock, source),
 	})
 	if err != nil {

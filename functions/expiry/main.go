@@ -66,10 +66,10 @@ func compose(ctx context.Context) (handler, error) {
 		// of retries would multiply.
 		o.Retryer = aws.NopRetryer{}
 	})
-	store := dynamo.NewStore(client, c.TableName, clock, random)
+	fared := telemetry.NewCommandTally()
+	store := dynamo.NewCountedStore(client, c.TableName, clock, random, fared)
 	ahead := expiry.NewReadAhead(store)
 	source := telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionExpiry)}
-	fared := telemetry.NewCommandTally()
 	function, err := expiry.NewFunction(expiry.FunctionPorts{
 		Store: store, Releaser: commands.NewCounted(ahead, clock, random, fared), Commands: fared, Ahead: ahead, Parking: store, Leases: store,
 		Due: expiry.NewQueue(queues, c.DueQueueURL), Failed: expiry.NewQueue(queues, c.ExpiryFailedQueueURL),

@@ -31,7 +31,12 @@ type counter struct {
 	store    *dynamo.Store
 	commands *commands.Commands
 	key      int
+	// conflicts are the calls that met a running transaction and were made again.
+	conflicts int
 }
+
+// Conflicted counts as the store tells.
+func (c *counter) Conflicted() { c.conflicts++ }
 
 const soldSlot ledger.SlotID = "S-1"
 
@@ -50,8 +55,10 @@ func newCounterWithoutSlot(t *testing.T) *counter {
 	faults := dynamotest.NewFaults(t, client)
 	clock := systemtest.NewClock(time.Date(2026, 9, 1, 10, 0, 0, 0, time.UTC))
 	random := systemtest.NewRandom(1)
-	store := dynamo.NewStore(faults, table, clock, random)
-	return &counter{t: t, faults: faults, clock: clock, store: store, commands: commands.New(store, clock, random)}
+	c := &counter{t: t, faults: faults, clock: clock}
+	c.store = dynamo.NewCountedStore(faults, table, clock, random, c)
+	c.commands = commands.New(c.store, clock, random)
+	return c
 }
 
 func (c *counter) putSlot(capacity ledger.Units) (commands.Answer, error) {
@@ -138,6 +145,9 @@ func TestCaseG1_ReasonsOfAFailedTransaction(t *testing.T) {
 		answer, err := c.buy()
 		wantCode(t, err, "")
 		c.wantTries(2)
+		if c.conflicts != 1 {
+			t.Errorf("%d conflicts were counted, want 1", c.conflicts)
+		}
 		c.wantStock(0, 1, 0)
 		c.wantBooksBalanced(ledger.HoldID(answer.Response.Body))
 	})
@@ -149,6 +159,9 @@ func TestCaseG1_ReasonsOfAFailedTransaction(t *testing.T) {
 		_, err := c.buy()
 		wantCode(t, err, ledger.CodeUnavailable)
 		c.wantTries(tries)
+		if c.conflicts != 0 {
+			t.Errorf("%d throttles were counted as conflicts", c.conflicts)
+		}
 		pauses := c.clock.Sleeps()
 		for i := 1; i < 5; i++ {
 			if pauses[i] <= pauses[i-1] {

@@ -48,10 +48,13 @@ func (r *retry) again(ctx context.Context, throttled bool) bool {
 	} else {
 		pause = time.Duration(r.store.random.Below(int64(min(conflictPause<<(r.tries-1), pauseMax))))
 	}
-	if r.store.clock.Now().Add(pause).Sub(r.started) > retryBudget {
+	if r.store.clock.Now().Add(pause).Sub(r.started) > retryBudget || r.store.clock.Sleep(ctx, pause) != nil {
 		return false
 	}
-	return r.store.clock.Sleep(ctx, pause) == nil
+	if !throttled {
+		r.store.counter.Conflicted()
+	}
+	return true
 }
 
 // update makes a single write of one item, and again while it meets a transaction on it.

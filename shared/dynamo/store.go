@@ -10,17 +10,37 @@ import (
 // Store is the ledger's store in one DynamoDB table. It is safe for concurrent use and
 // starts no goroutine.
 type Store struct {
-	client Client
-	table  string
-	clock  system.Clock
-	random system.Random
+	client  Client
+	table   string
+	clock   system.Clock
+	random  system.Random
+	counter Counter
 }
+
+// Counter is told how often calls meet each other. It is called from several goroutines at
+// once. DynamoDB counts throttles itself, and conflicts only for the whole table, with those of
+// no consequence.
+type Counter interface {
+	// Conflicted: a call met a running transaction, and is made again.
+	Conflicted()
+}
+
+// Uncounted is the Counter of a store that nobody counts.
+type Uncounted struct{}
+
+// Conflicted does nothing.
+func (Uncounted) Conflicted() {}
 
 var _ ledger.Store = (*Store)(nil)
 
-// NewStore returns the store in the named table, which must have TableSchema.
+// NewStore returns the store in the named table, which must have TableSchema. Nobody counts it.
 func NewStore(client Client, table string, clock system.Clock, random system.Random) *Store {
-	return &Store{client: client, table: table, clock: clock, random: random}
+	return NewCountedStore(client, table, clock, random, Uncounted{})
+}
+
+// NewCountedStore returns such a store that tells the counter how it fares.
+func NewCountedStore(client Client, table string, clock system.Clock, random system.Random, counter Counter) *Store {
+	return &Store{client: client, table: table, clock: clock, random: random, counter: counter}
 }
 
 // unavailable says that the database could not answer. Reads give it, and writes whose

@@ -36,6 +36,9 @@ type Options struct {
 	OwnerRate OwnerRate
 	// Logger gets one line for each request.
 	Logger *slog.Logger
+	// Fared is where Store counts how it fares, for the report of this API; the zero value
+	// stands for a store that is not counted.
+	Fared telemetry.CommandTally
 	// Metrics takes what was counted, and tells of faults of ours and of a clock that is off;
 	// nil tells nothing.
 	Metrics Metrics
@@ -111,7 +114,10 @@ func New(o Options) (*API, error) {
 			return nil, err
 		}
 	}
-	counts := &tally{CommandTally: telemetry.NewCommandTally()}
+	counts := &tally{CommandTally: o.Fared}
+	if o.Fared.Tally == nil || o.Fared.Spread == nil {
+		counts.CommandTally = telemetry.NewCommandTally()
+	}
 	a := &API{
 		store: o.Store, tally: counts,
 		commands: commands.NewCounted(o.Store, o.Clock, o.Random, counts),

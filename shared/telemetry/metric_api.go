@@ -46,7 +46,7 @@ func apiMetrics() []Metric {
 		counted(MetricCommandReplays, "Of the requests with an Idempotency-Key: those that were answered again, because they had been carried out before. Their share tells how often clients repeat themselves."),
 		counted(MetricConfirmsLate, "Sales that came when the hold was over: confirms that were refused for it, and payments that the saga found authorized too late, whatever became of them."),
 		counted(MetricOversellPrevented, "Requests and late payments that were refused because less was left than they wanted. Each would have been an oversell without the condition in the write."),
-		counted(MetricConflictRetries, "Decisions that were made anew, because somebody else had changed the same thing in the meantime."),
+		counted(MetricConflictRetries, "Decisions that were made anew because somebody else had changed the same thing in the meantime, and writes that were tried again because they met one that was running."),
 		counted(MetricShardProbes, "Slots whose stock items were read to find units, because the first one had too little, or because the slot was short a moment ago."),
 		counted(MetricShardSplits, "Lines that were taken from more than one stock item of their slot."),
 	}

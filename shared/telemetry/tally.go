@@ -47,8 +47,8 @@ func (t *Tally) Take(metrics ...MetricName) []Measurement {
 	return out
 }
 
-// CommandTally keeps what package commands tells its counter: what is counted in the Tally,
-// and how long reservations were in a status in the Spread.
+// CommandTally keeps what packages commands and dynamo tell their counters: what is counted in
+// the Tally, and how long reservations were in a status in the Spread.
 type CommandTally struct {
 	Tally  *Tally
 	Spread *Spread
@@ -77,6 +77,9 @@ func (c CommandTally) Empty() bool { return c.Tally.Empty() && c.Spread.Empty() 
 
 // DecidedAnew counts a decision that was made again.
 func (c CommandTally) DecidedAnew() { c.Tally.Add(MetricConflictRetries, 1) }
+
+// Conflicted counts a call to the database that met a running transaction.
+func (c CommandTally) Conflicted() { c.Tally.Add(MetricConflictRetries, 1) }
 
 // Probed counts slots whose stock items were read to find units.
 func (c CommandTally) Probed(slots int) { c.Tally.Add(MetricShardProbes, slots) }

@@ -21,6 +21,7 @@ func TestATallyBeginsAnewWhenItIsTaken(t *testing.T) {
 	for range 10 {
 		counting.Go(func() {
 			fared.DecidedAnew()
+			fared.Conflicted()
 			fared.Probed(3)
 		})
 	}
@@ -36,7 +37,7 @@ func TestATallyBeginsAnewWhenItIsTaken(t *testing.T) {
 	if len(lines) != 1 || !fared.Empty() {
 		t.Fatalf("told in %d lines, and then is empty: %t", len(lines), fared.Empty())
 	}
-	for i, want := range []float64{10, 30, 1, 1, 1, 0} {
+	for i, want := range []float64{20, 30, 1, 1, 1, 0} {
 		if got := lines[0][i]; got.Metric != metrics[i] || got.Value != want {
 			t.Errorf("%s is %v, want %v", got.Metric, got.Value, want)
 		}
