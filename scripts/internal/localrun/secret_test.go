@@ -14,6 +14,7 @@ import (
 	"holdfast/shared/ledger"
 	"holdfast/shared/payment/paymenttest"
 	"holdfast/shared/payment/stripetest"
+	"holdfast/shared/telemetry"
 	"holdfast/shared/topology"
 )
 
@@ -119,9 +120,21 @@ func (c *canaries) searchFinds(kept map[string]string, sold purchase) {
 			c.t.Errorf("the search does not find hold %s in any %q", sold.hold, kind)
 		}
 	}
-	for _, log := range []string{"log saga.log", "log webhook.log"} {
+	for _, log := range []string{"log saga.log", "log webhook.log", "log api.log"} {
 		if !inKind(string(sold.reservation), log) {
 			c.t.Errorf("the search does not find reservation %s in %s", sold.reservation, log)
+		}
+	}
+	// The lines that add many things up are searched too, and a line of one leads to its hold.
+	for log, texts := range map[string][]string{
+		"log api.log":    {sold.hold, string(telemetry.MetricHoldRequestsMade), string(telemetry.MetricCommandReplays)},
+		"log saga.log":   {sold.hold, string(telemetry.MetricSagaDwellCapturedSeconds)},
+		"log outbox.log": {string(telemetry.MetricHoldsCreated)},
+	} {
+		for _, text := range texts {
+			if !inKind(text, log) {
+				c.t.Errorf("the search does not find %s in %s", text, log)
+			}
 		}
 	}
 	if !inKind("signature_invalid", "refusal ") {
@@ -239,6 +252,9 @@ func (c *canaries) refusedRequests(sold purchase) {
 		{http.MethodPost, reservation + "/delivery", `{"delivered":true}`, http.StatusForbidden},
 		{http.MethodGet, "/v1/reservations?status=" + canaryCard, "", http.StatusBadRequest},
 		{http.MethodGet, "/v1/reservations/" + canaryCard, "", http.StatusNotFound},
+		{http.MethodGet, "/v1/holds/" + canaryCard, "", http.StatusNotFound},
+		{http.MethodPost, "/v1/holds/hold_" + canaryCard + "/cancel", "", http.StatusNotFound},
+		{http.MethodPost, "/v1/reviews/" + canaryCard + "/claim", "", http.StatusForbidden},
 	} {
 		if got := c.as(refused.method, refused.path, refused.body); got.Status != refused.status {
 			c.t.Errorf("%s %s: %d, want %d: %s", refused.method, refused.path, got.Status, refused.status, got.Body)
