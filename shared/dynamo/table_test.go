@@ -68,6 +68,7 @@ func TestCreateTableMakesTheTableOfTheDesign(t *testing.T) {
 		"unpublished": "unpublished_shard unpublished_order",
 		"owner":       "owner owner_order",
 		"resource":    "resource resource_order",
+		"review":      "review_list review_order",
 	}
 	if len(table.GlobalSecondaryIndexes) != len(want) {
 		t.Errorf("%d indexes, want %d", len(table.GlobalSecondaryIndexes), len(want))
