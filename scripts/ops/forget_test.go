@@ -23,8 +23,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"holdfast/shared/archive"
 	"holdfast/shared/commands"
 	"holdfast/shared/explain"
+	"holdfast/shared/lease"
 	"holdfast/shared/ledger"
 	"holdfast/shared/payment/paymenttest"
 	"holdfast/shared/saga"
@@ -265,6 +267,11 @@ func TestCaseL5_AnOwnerIsForgottenEverywhere(t *testing.T) {
 		t.Errorf("%d units are counted of %s, want 4", units, name)
 	}
 
+	var audit audited
+	if w.opsJSON(&audit, "audit"); len(audit.Findings) != 0 || audit.Holds == 0 {
+		t.Errorf("the audit finds %+v", audit.Findings)
+	}
+
 	before := w.everything()
 	var again forgotten
 	w.opsJSON(&again, "forget", "U-17", "-key", key, "-yes")
@@ -337,6 +344,48 @@ func TestForgettingTellsWhatIsLeft(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "3 items still name the owner") || strings.Count(out.String(), "#coins:U-17") != 3 || strings.Contains(out.String(), "HOLD#") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
+}
+
+// A batch that is being written is left to a later run, which is told. An object of a batch that
+// never came to be is deleted.
+func TestForgettingBesideTheArchive(t *testing.T) {
+	w := newWorld(t, 60*day)
+	sold := w.sell(w.owner())
+	w.ops("redrive")
+	if archived := w.archive(); archived != 1 {
+		t.Fatalf("%d are archived", archived)
+	}
+	var batches []listed
+	w.opsJSON(&batches, "archive", "list", "hold")
+	b := archive.Batch{Kind: ledger.ArchiveHolds, ID: batches[0].Batch, Begun: batches[0].Begun}
+	dead := archive.Batch{Kind: ledger.ArchiveHolds, ID: "batch_dead", Begun: b.Begun}
+	_, err := w.cloud.Objects().CopyObject(t.Context(), &s3.CopyObjectInput{
+		Bucket: aws.String(bucketName), Key: aws.String(dead.DataKey()), CopySource: aws.String(bucketName + "/" + b.DataKey()),
+	})
+	w.check(err)
+	now := time.Now()
+	taken, got, err := w.store.TakeLease(t.Context(), lease.KindArchive, 0, "worker_test", now, now.Add(time.Minute))
+	w.check(err)
+	plan := ledger.ArchivePlan{Kind: b.Kind, Shard: 3, Batch: b.ID, Begun: b.Begun.UTC(), Sealed: true, Subjects: []ledger.PlannedSubject{{Subject: ledger.ArchiveSubject{Hold: sold}, Version: 2}}}
+	saved, err := w.store.SavePlan(t.Context(), plan, taken.Fence)
+	w.check(err)
+	if !got || !saved {
+		t.Fatalf("the lease is ours: %t; the plan is saved: %t", got, saved)
+	}
+	arguments := []string{"U-17", "-yes", "-key", w.key(strings.Repeat("k", 40))}
+	if err := w.fails("forget", arguments...); !strings.Contains(err.Error(), "1 batches are being archived now, the first is "+string(b.ID)) {
+		t.Errorf("beside a batch that is being written: %v", err)
+	}
+	if all := w.everything(); !strings.Contains(all, "U-17") || strings.Contains(all, "batch_dead") {
+		t.Errorf("the batch that is being written was touched, or the dead one was not")
+	}
+	cleared, err := w.store.ClearPlan(t.Context(), plan, taken.Fence)
+	w.check(err)
+	var done forgotten
+	if w.opsJSON(&done, "forget", arguments...); !cleared || done.Batches != 1 || strings.Contains(w.everything(), "U-17") {
+		t.Errorf("cleared %t, and afterwards: %+v", cleared, done)
+	}
+	w.ops("archive", "verify", "hold", string(b.ID))
 }
 
 // The key of a local run is made once.

@@ -67,6 +67,10 @@ func commandList() []command {
 	return []command{
 		{name: "status", help: "what waits, and since when", as: topology.FunctionReconcile, run: status},
 		{
+			name: "audit", help: "add the whole table up, say what is wrong, and put right what is certain", as: topology.FunctionReconcile, run: auditTable, flags: auditFlags,
+			more: "It reads the table once, in eight parts, beside the traffic; what does not agree is looked at again until it is\nsure, so nothing that is under way is reported. It fails while something is wrong. -repair says of each finding\nwhat would be written, and -repair -yes writes it: only what is certain and can be undone, each with its event.\nWhat is about money or in doubt becomes a case for a person; see reviews. A second run writes nothing.",
+		},
+		{
 			name: "explain", arguments: "slot ID | hold ID | reservation ID", help: "why a number is what it is: the whole story, and whether it adds up", as: topology.FunctionArchive, run: explainOne,
 			more: "It tells every event in order, with who, by which command, and why; what moved in the stock, with running\ncounters; the payments, with running sums; and whether consumers were told. At its end the sums are compared\nwith what is stored. It changes nothing. What has left the table is read from the archive, which takes\nlonger. The story of a slot reads the whole table once.",
 		},

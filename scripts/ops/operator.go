@@ -42,6 +42,7 @@ type operator struct {
 	redriveChoice
 	importChoice
 	reviewsChoice
+	audit      auditChoice
 	adjust     adjustChoice
 	forgetting forgetChoice
 
@@ -100,6 +101,10 @@ func (o *operator) commands() *commands.Commands { return commands.New(o.store, 
 // whyFlags registers who does something, and why.
 func (o *operator) whyFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.why, "why", "", "the reason, which is kept with the event (required)")
+	o.whoFlag(flags)
+}
+
+func (o *operator) whoFlag(flags *flag.FlagSet) {
 	flags.StringVar(&o.who, "who", os.Getenv("USER"), "who does it (default: $USER)")
 }
 

@@ -10,6 +10,7 @@ import (
 	"holdfast/shared/due"
 	"holdfast/shared/expiry"
 	"holdfast/shared/ledger"
+	"holdfast/shared/reconcile"
 	"holdfast/shared/system"
 )
 
@@ -41,8 +42,11 @@ func status(ctx context.Context, o *operator, arguments []string) error {
 		return fmt.Errorf("status takes no argument, and was given %q", arguments[0])
 	}
 	now := system.Millisecond(o.clock)
-	all := make([]waiting, 0, 4)
-	for _, kind := range []func(context.Context, time.Time) (waiting, error){o.overdueHolds, o.parkedHolds, o.unpublishedEvents, o.quarantinedEvents} {
+	kinds := []func(context.Context, time.Time) (waiting, error){
+		o.overdueHolds, o.ghostHolds, o.parkedHolds, o.unpublishedEvents, o.quarantinedEvents, o.openReviews,
+	}
+	all := make([]waiting, 0, len(kinds))
+	for _, kind := range kinds {
 		w, err := kind(ctx, now)
 		if err != nil {
 			return err
@@ -81,11 +85,45 @@ func (o *operator) printWaiting(all []waiting) error {
 }
 
 func (o *operator) overdueHolds(ctx context.Context, now time.Time) (waiting, error) {
-	w, _, err := count(ctx, due.AllShards(), func(e ledger.DueHold) time.Time { return e.DueAt },
-		func(ctx context.Context, shard int, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
-			return o.store.Due(ctx, shard, now, page)
-		})
+	w, _, err := o.dueSince(ctx, now)
 	w.What, w.Remedy = "overdue holds", "the sweep ends them; see its log if the age grows"
+	return w, err
+}
+
+// ghostHolds names the overdue holds that should long have been ended: their units are kept
+// from everybody, and belong to nobody.
+func (o *operator) ghostHolds(ctx context.Context, now time.Time) (waiting, error) {
+	w, first, err := o.dueSince(ctx, now.Add(-reconcile.GhostAfter))
+	w.What, w.Remedy = "ghost holds", "the sweep does not run or fails on them; ops explain hold ID, ops audit -repair"
+	for _, entry := range first {
+		w.First = append(w.First, fmt.Sprintf("%s, due since %s", entry.ID, entry.DueAt.UTC().Format(time.RFC3339)))
+	}
+	return w, err
+}
+
+// dueSince counts the holds that were due at a time.
+func (o *operator) dueSince(ctx context.Context, at time.Time) (waiting, []ledger.DueHold, error) {
+	return count(ctx, due.AllShards(), func(e ledger.DueHold) time.Time { return e.DueAt },
+		func(ctx context.Context, shard int, page ledger.Page) ([]ledger.DueHold, ledger.Cursor, error) {
+			return o.store.Due(ctx, shard, at, page)
+		})
+}
+
+// openReviews names those that wait longest for a person. Parked holds and quarantined events
+// wait for one too, and have rows of their own.
+func (o *operator) openReviews(ctx context.Context, _ time.Time) (waiting, error) {
+	w, first, err := count(ctx, []int{0}, func(e ledger.InReview) time.Time { return e.Since },
+		func(ctx context.Context, _ int, page ledger.Page) ([]ledger.InReview, ledger.Cursor, error) {
+			return o.store.InReview(ctx, page)
+		})
+	w.What, w.Remedy = "reviews", "ops reviews, then ops reviews show ID"
+	for _, entry := range first {
+		id := string(entry.Reservation)
+		if id == "" {
+			id = string(entry.Review)
+		}
+		w.First = append(w.First, fmt.Sprintf("%s, since %s", id, entry.Since.UTC().Format(time.RFC3339)))
+	}
 	return w, err
 }
 

@@ -8,6 +8,7 @@
 // table, or in the archive and verified, or in both; and it is in one batch only.
 //
 // A [Worker] archives, shard after shard. The [Archive] lists what was archived, verifies
-// it, and puts it back into the table, where it can be read again and not be changed. See
-// DESIGN.md for the protocol and what happens when something dies.
+// it, and puts it back into the table, where it can be read again and not be changed. An
+// [Eraser] takes the name of a person out of it. See DESIGN.md for the protocols and what
+// happens when something dies.
 package archive

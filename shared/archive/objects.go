@@ -11,7 +11,8 @@ import (
 // smaller still fits in.
 const ObjectBytesMax = batchBytesMax + 1<<20
 
-// Bucket is where the archive's objects are. An object is written once and never changed.
+// Bucket is where the archive's objects are. An object is written once and never changed, but
+// for the manifest of a batch that an [Eraser] has taken a name out of.
 type Bucket struct{ objects *objects.Bucket }
 
 // NewBucket returns the bucket of that name.
