@@ -3,12 +3,16 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 
 	"holdfast/shared/ledger"
 )
+
+// recordsItemsMax bounds the items of one thing. A slot has an event for each of its edits.
+const recordsItemsMax = 100_000
 
 // Records returns all that is stored of one thing, itself with its places in the lists and its
 // events, strongly consistent. A thing that is not there has no records. What a step changes
@@ -18,11 +22,24 @@ func (s *Store) Records(ctx context.Context, of ledger.RecordsOf) (ledger.Record
 	if err != nil {
 		return ledger.Records{}, err
 	}
-	items, err := s.partition(ctx, key)
-	if err != nil {
-		return ledger.Records{}, err
+	var items []item
+	var start item
+	for {
+		page, err := s.query(ctx, queryOf{
+			limit: ledger.PageItemsMax, start: start,
+			condition: expression.Key(AttributePartitionKey).Equal(expression.Value(key.PartitionKey)),
+		})
+		if err != nil {
+			return ledger.Records{}, err
+		}
+		items = append(items, s.unpurged(page.items)...)
+		if len(items) > recordsItemsMax {
+			return ledger.Records{}, internal("reading "+key.PartitionKey, fmt.Errorf("it has more than %d items", recordsItemsMax))
+		}
+		if start = page.last; len(start) == 0 {
+			return DecodeRecords(items)
+		}
 	}
-	return DecodeRecords(items)
 }
 
 func keyOfRecords(of ledger.RecordsOf) (itemKey, error) {

@@ -2,6 +2,8 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"holdfast/shared/ledger"
@@ -9,15 +11,29 @@ import (
 	"holdfast/shared/system"
 )
 
+const (
+	// IndexLagMax is how far an index may be behind its table. AWS names no bound; it is well
+	// under a second but for an index that is being throttled.
+	IndexLagMax = 10 * time.Second
+	// LooksAgreeing is in how many looks, each at a moment at which nothing about it was under
+	// way, a suspect must be wrong. From the first to the last of them IndexLagMax passes.
+	LooksAgreeing = 3
+	// LookPause is between two looks.
+	LookPause = IndexLagMax / (LooksAgreeing - 1)
+	// LooksMax bounds the looks at what is never in peace.
+	LooksMax = 8
+)
+
 // Reader reads what is looked at again: items strongly consistent, and lists that may lag. A
 // dynamo.Store and a memory.Store are both.
 type Reader interface {
 	// Records returns all that is stored of one thing: itself and its events.
 	Records(ctx context.Context, of ledger.RecordsOf) (ledger.Records, error)
-	// Holds returns those of these holds that there are.
+	// Holds returns those of these holds that there are, at most ledger.PageItemsMax.
 	Holds(ctx context.Context, ids []ledger.HoldID) ([]ledger.Hold, error)
 	HoldsOfOwner(ctx context.Context, owner ledger.OwnerID, page ledger.Page) ([]ledger.Hold, ledger.Cursor, error)
 	Quota(ctx context.Context, owner ledger.OwnerID) (ledger.Quota, error)
+	// Claimed returns who claimed the value, and whether anybody has.
 	Claimed(ctx context.Context, kind ledger.UniquenessKind, value string) (ledger.Uniqueness, bool, error)
 	// Due and Parked list what is HELD, and EndedHolds what has ended since a time, and some
 	// that ended before.
@@ -26,10 +42,10 @@ type Reader interface {
 	EndedHolds(ctx context.Context, shard int, since time.Time, page ledger.Page) ([]ledger.HoldID, ledger.Cursor, error)
 }
 
-// Payments lists the payments that the provider has. A payment.Lister is one.
+// Payments lists the payments that the provider has. A stripe.Provider does.
 type Payments = payment.Lister
 
-// Examiner looks again at what a tally makes suspicious.
+// Examiner looks again at what a tally makes suspicious. All but Payments must be set.
 type Examiner struct {
 	Store    Reader
 	Payments Payments // nil for an audit that asks no provider
@@ -37,5 +53,176 @@ type Examiner struct {
 	Wait     func(context.Context, time.Duration) error
 }
 
-// Examine finds out which suspects are findings.
-func (e *Examiner) Examine(_ context.Context, _ *Tally) (Report, error) { return Report{}, nil }
+// suspect is something that did not agree when it was first read.
+type suspect struct {
+	of subject
+	// wrong counts the looks that have found it wrong at a stable moment, and found is what the
+	// last one found.
+	wrong int
+	found []Finding
+}
+
+// subject is what is looked at as a whole. One of its parts is set.
+type subject struct {
+	hold        ledger.HoldID
+	reservation ledger.ReservationID
+	slot        ledger.SlotID
+	owner       ledger.OwnerID
+	count       ledger.QuotaKey  // over all owners
+	thing       string           // the subject of a policy's events, or of a case's
+	item        ledger.EventItem // an event that is not published, or an item with a time to live
+}
+
+// subjectOf is what has to be looked at again for a finding.
+func subjectOf(f Finding) subject {
+	switch {
+	case f.Owner != "":
+		return subject{owner: f.Owner}
+	case f.Count != "":
+		return subject{count: f.Count}
+	case f.Slot != "":
+		return subject{slot: f.Slot}
+	case f.Hold != "":
+		return subject{hold: f.Hold}
+	case f.Reservation != "":
+		return subject{reservation: f.Reservation}
+	}
+	return subject{thing: strings.Replace(f.Subject, " ", "/", 1)}
+}
+
+// examination is one examination of a tally.
+type examination struct {
+	*Examiner
+	t         *Tally
+	resources map[ledger.SlotID]resource
+	gone      map[ledger.QuotaKey]ledger.Units
+	pending   []*suspect
+	confirmed []Finding
+	// recent are holds that the tally does not know, or not as they are now, and seen those
+	// that need not be read again: their units stay where they are.
+	recent map[ledger.HoldID]*holdRow
+	seen   map[ledger.HoldID]bool
+	places places
+}
+
+// Examine finds out which suspects of the tally are findings: those that are wrong whenever
+// nothing about them is under way. What never comes to rest is counted as unsettled.
+func (e *Examiner) Examine(ctx context.Context, t *Tally) (Report, error) {
+	x := newExamination(e, t)
+	report := t.report()
+	report.Suspects = len(x.pending)
+	for look := 1; len(x.pending) > 0 && look <= LooksMax; look++ {
+		if look > 1 {
+			if err := e.Wait(ctx, LookPause); err != nil {
+				return Report{}, fmt.Errorf("audit: %w", err)
+			}
+		}
+		if err := x.look(ctx, look); err != nil {
+			return Report{}, fmt.Errorf("audit: looking at suspects: %w", err)
+		}
+	}
+	report.Unsettled = len(x.pending)
+	if e.Payments != nil {
+		payments, err := e.payments(ctx, t)
+		if err != nil {
+			return Report{}, fmt.Errorf("audit: comparing with the provider: %w", err)
+		}
+		x.confirmed = append(x.confirmed, payments...)
+	}
+	report.Findings = inOneOrder(x.confirmed)
+	return report, nil
+}
+
+func newExamination(e *Examiner, t *Tally) *examination {
+	x := &examination{
+		Examiner: e, t: t, gone: t.salesGone(), recent: map[ledger.HoldID]*holdRow{}, seen: map[ledger.HoldID]bool{},
+		resources: map[ledger.SlotID]resource{},
+	}
+	for id, row := range t.rows.Slots {
+		x.resources[id] = row.Resource
+	}
+	known := map[subject]bool{}
+	suspect1 := func(of subject) {
+		if !known[of] {
+			known[of] = true
+			x.pending = append(x.pending, &suspect{of: of})
+		}
+	}
+	for _, f := range t.Suspects() {
+		if f.Kind != FindingEventUnpublished && f.Kind != FindingTimeToLive {
+			suspect1(subjectOf(f))
+		}
+	}
+	for _, u := range t.rows.Unpublished {
+		suspect1(subject{item: u.Item})
+	}
+	for _, m := range t.rows.Mortal {
+		suspect1(subject{item: m.Item})
+	}
+	x.places = newPlaces(t, x.pending)
+	return x
+}
+
+// look looks once at each suspect.
+func (x *examination) look(ctx context.Context, look int) error {
+	var slots, later []*suspect
+	for _, s := range x.pending {
+		if s.of.slot != "" {
+			slots = append(slots, s)
+			continue
+		}
+		stable, found, err := x.lookAt(ctx, s.of)
+		if err != nil {
+			return err
+		}
+		if x.decide(s, stable, found) {
+			later = append(later, s)
+		}
+	}
+	left, err := x.lookAtSlots(ctx, slots, look)
+	x.pending = append(later, left...)
+	return err
+}
+
+// decide takes a look into account, and reports whether the suspect is to be looked at again.
+func (x *examination) decide(s *suspect, stable bool, found []Finding) bool {
+	switch {
+	case !stable:
+		return true
+	case len(found) == 0:
+		return false
+	}
+	s.wrong, s.found = s.wrong+1, found
+	if s.wrong < LooksAgreeing {
+		return true
+	}
+	at := x.Clock.Now()
+	for _, f := range found {
+		f.Proof.At = at
+		x.confirmed = append(x.confirmed, f)
+	}
+	return false
+}
+
+// lookAt looks at anything but a slot. It reports whether nothing about it was under way.
+func (x *examination) lookAt(ctx context.Context, of subject) (bool, []Finding, error) {
+	switch {
+	case of.hold != "" || of.reservation != "":
+		return x.lookAtDeal(ctx, of)
+	case of.owner != "":
+		return x.lookAtOwner(ctx, of.owner)
+	case of.count != "":
+		return x.lookAtCount(ctx, of.count)
+	case of.thing != "":
+		return x.lookAtThing(ctx, of.thing)
+	}
+	found, err := x.lookAtItem(ctx, of.item)
+	return true, found, err
+}
+
+// tally is an empty tally for a look at something.
+func (x *examination) tally() *Tally {
+	t := NewTally(x.t.rows.At)
+	t.resources, t.gone = x.resources, x.gone
+	return t
+}

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"fmt"
-	"slices"
 
 	"holdfast/shared/ledger"
 )
@@ -57,9 +56,19 @@ func (s *suspicion) quotas() {
 	}
 	for key, units := range above {
 		if units > gone[key] {
-			s.wrong(Finding{Subject: fmt.Sprintf("count %s", key), Count: key}, flawed(FindingQuotaMismatch, "P5", "a count was raised without a hold, or not lowered with one",
-				"over all owners it is %d above what their holds have, and holds that have left the table sold %d", units, gone[key]))
+			f := countAbove(key, units, gone[key])
+			f.Proof.At = s.t.rows.At
+			s.findings = append(s.findings, f)
 		}
+	}
+}
+
+// countAbove is the finding of a count that is too high, of nobody knows whom.
+func countAbove(key ledger.QuotaKey, units, gone ledger.Units) Finding {
+	return Finding{
+		Kind: FindingQuotaMismatch, Promise: "P5", Subject: fmt.Sprintf("count %s", key), Count: key,
+		Evidence: fmt.Sprintf("over all owners it is %d above what their holds have, and holds that have left the table sold %d", units, gone),
+		Cause:    "a count was raised without a hold, or not lowered with one",
 	}
 }
 
@@ -82,6 +91,9 @@ func (s *suspicion) quota(who ownerCount, units, want, gone ledger.Units) ledger
 // archive and have left the table, under the keys that may count them. No HELD hold is
 // ever archived, so nothing is under the key of holds.
 func (t *Tally) salesGone() map[ledger.QuotaKey]ledger.Units {
+	if t.gone != nil {
+		return t.gone
+	}
 	bySlot := map[ledger.SlotID]ledger.Units{}
 	for _, row := range t.rows.Stock {
 		bySlot[row.Slot] += row.Archived.Confirmed
@@ -98,13 +110,4 @@ func (t *Tally) salesGone() map[ledger.QuotaKey]ledger.Units {
 		}
 	}
 	return out
-}
-
-// quotaOf is what is counted of the owner, as the tally has seen it.
-func (t *Tally) quotaOf(owner ledger.OwnerID) (ledger.Quota, bool) {
-	i := slices.IndexFunc(t.rows.Quotas, func(q ledger.Quota) bool { return q.Owner == owner })
-	if i < 0 {
-		return ledger.Quota{}, false
-	}
-	return t.rows.Quotas[i], true
 }

@@ -22,8 +22,10 @@ var errTooManyPages = errors.New("the segment has more pages than any table")
 // order, and only then looked at (see Suspects).
 type Tally struct {
 	rows tallyRows
-	// resources are the resources of slots that this tally is only told of.
+	// resources are the resources of slots that this tally is only told of, and gone what holds
+	// sold that have left the table; nil where the rows say both.
 	resources map[ledger.SlotID]resource
+	gone      map[ledger.QuotaKey]ledger.Units
 }
 
 // tallyRows are the rows of a tally, as they are stored.
