@@ -94,6 +94,51 @@ func TestTheRunFollowsFromTheTime(t *testing.T) {
 	}
 }
 
+// Two ticks begin an audit at once: all its parts are of the beginning that was written first.
+func TestTheFirstBeginningCounts(t *testing.T) {
+	s := newSpread(t)
+	s.step = func(call string, done bool) {
+		if call == "PutObject" && !done {
+			s.step = nil
+			s.clock.Advance(time.Minute)
+			s.tick()
+		}
+	}
+	began := s.clock.Now().Add(time.Minute)
+	s.tick()
+	if len(s.queue) != 2*fanoutSegments {
+		t.Fatalf("messages %v", s.queue)
+	}
+	for _, body := range s.queue {
+		var task reconcile.Task
+		if err := json.Unmarshal([]byte(body), &task); err != nil || !task.BegunAt.Equal(began) {
+			t.Errorf("%s: want one begun at %s, %v", body, began, err)
+		}
+	}
+}
+
+// Two merges at once see different things: only what the first report has is dealt with.
+func TestTheFirstReportCounts(t *testing.T) {
+	s := newSpread(t)
+	first := s.found
+	s.step = func(call string, done bool) {
+		if call == "Examine" && !done {
+			s.step = nil
+			s.clock.Advance(fanoutTick)
+			s.tick()
+			s.drain(1)
+			s.found = []reconcile.Finding{{Kind: reconcile.FindingMoneyMismatch, Subject: "rsv_2", Reservation: "rsv_2"}}
+		}
+	}
+	s.tick()
+	s.drain(1)
+	s.found = first
+	s.endedOnce()
+	if s.looks != 2 {
+		t.Errorf("%d examinations", s.looks)
+	}
+}
+
 // Every message comes twice, and some do so when all is over.
 func TestMessagesThatComeTwiceChangeNothing(t *testing.T) {
 	s := newSpread(t)
@@ -250,6 +295,7 @@ func TestAStrangeMessageBecomesADeadLetter(t *testing.T) {
 		`{"run":"../reports","do":"merge","segments":3,"begun_at":"2026-03-01T09:00:00Z"}`,
 		`{"run":"20260301T090000Z","do":"secret","segments":3,"begun_at":"2026-03-01T09:00:00Z"}`,
 		`{"run":"20260301T090000Z","do":"merge","segments":3}`,
+		`{"run":"20260301T090000Z","do":"merge","segments":3,"begun_at":"secret"}`,
 	} {
 		if done, died := s.deliver(body); done || died {
 			t.Errorf("%s: done %t, died %t", body, done, died)
