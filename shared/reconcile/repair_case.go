@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"holdfast/shared/ledger"
@@ -16,12 +17,24 @@ func caseSubject(f Finding) string { return string(f.Kind) + "/" + f.Subject }
 // CaseOf is the case of a finding, as it is opened at now.
 func CaseOf(f Finding, now time.Time) ledger.Review {
 	c := ledger.NewReview(ledger.ReviewFinding, caseSubject(f), now)
-	c.Finding, c.Evidence = string(f.Kind), f.Evidence
+	c.Finding, c.Evidence = string(f.Kind), lasting(f)
 	if f.Cause != "" {
 		c.Evidence += " (" + f.Cause + ")"
 	}
 	c.Evidence = ledger.Shorten(c.Evidence, ledger.EvidenceCharactersMax)
 	return c
+}
+
+// lasting is the evidence of a finding in words that stay the same while the thing is busy.
+// The numbers of a slot on sale are others at each audit; by how much they are wrong is not.
+func lasting(f Finding) string {
+	switch {
+	case f.Proof.Excess != (ledger.Counters{}):
+		return "the counters are above all that adds to them by " + inWords(f.Proof.Excess)
+	case f.Proof.Was != f.Proof.Want:
+		return fmt.Sprintf("the count is above what the owner's holds have by %d", f.Proof.Was-f.Proof.Want)
+	}
+	return f.Evidence
 }
 
 // storedCase is the record of the case of a finding, zero for none.

@@ -15,7 +15,7 @@ func (b *bazaar) captured(id ledger.HoldID) ledger.Reservation {
 	r := b.pay(id, ledger.ReservationPaymentPending)
 	step := func(status ledger.ReservationStatus, event ledger.EventType, with func(next *ledger.Reservation) ledger.Change) {
 		next := r.Clone()
-		next.Status, next.LookAt = status, time.Time{}
+		next.Status, next.LookAt = status, b.now().Add(time.Minute)
 		beside := with(&next)
 		change := ledger.ReservationStep(r, next, event, nil, b.origin(), b.now())
 		if !beside.Empty() {

@@ -498,6 +498,32 @@ func TestRepairClosesItsCase(t *testing.T) {
 	}
 }
 
+// A case in doubt stays as it is while its slot is sold and its owner buys: what is wrong
+// about them is the same, with other numbers.
+func TestCasesOfBusyThingsAreWrittenOnce(t *testing.T) {
+	b := newBazaar(t, 15)
+	b.slot("S-1", 20, 1, time.Hour)
+	b.damageStock("S-1", 0, ledger.Counters{Available: -1, Held: 1})
+	b.damageQuota("U-1", ledger.QuotaHolds, 2)
+	doubtful := func() []reconcile.Finding {
+		findings := b.find()
+		for i := range findings {
+			findings[i].Proof.Certain = false
+		}
+		return findings
+	}
+	first := doubtful()
+	outcomes(t, b.repaired(first), queued, queued)
+	b.mustHold("U-1", "S-1", 2)
+	again := doubtful()
+	if first[0].Evidence != again[0].Evidence || first[1].Evidence == again[1].Evidence {
+		t.Errorf("the numbers did not move as they should: %+v, %+v", first, again)
+	}
+	outcomes(t, b.repaired(again), known, known)
+	b.damageQuota("U-1", ledger.QuotaHolds, 1)
+	outcomes(t, b.repaired(doubtful()), known, queued)
+}
+
 // Two things that are wrong about one hold are two cases.
 func TestFindingsOfTwoKindsAreTwoCases(t *testing.T) {
 	b := newBazaar(t, 14)
