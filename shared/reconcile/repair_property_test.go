@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -131,6 +132,32 @@ func (b *bazaar) oversold(f reconcile.Finding) bool {
 	return stock[f.Shard].Counters.Plus(ledger.Counters{Available: -e.Available, Held: -e.Held, Confirmed: -e.Confirmed, Capacity: -e.Capacity}).Check() != nil
 }
 
+// audited requires the audit to find exactly what is found here in the simplest way, with the
+// same proof. In memory it can't see the index.
+func (b *bazaar) audited() {
+	b.Helper()
+	type proof struct {
+		slot    ledger.SlotID
+		shard   ledger.Shard
+		owner   ledger.OwnerID
+		count   ledger.QuotaKey
+		version ledger.Version
+		excess  ledger.Counters
+		by      ledger.Units
+		certain bool
+	}
+	proofs := func(findings []reconcile.Finding) map[proof]bool {
+		all := map[proof]bool{}
+		for _, f := range findings {
+			all[proof{f.Slot, f.Shard, f.Owner, f.Count, f.Proof.Version, f.Proof.Excess, f.Proof.Was - f.Proof.Want, f.Proof.Certain}] = true
+		}
+		return all
+	}
+	if got, want := proofs(b.audit()), proofs(b.find()); !maps.Equal(got, want) {
+		b.Errorf("the audit finds %+v, want %+v", got, want)
+	}
+}
+
 // Whatever is damaged of counters, counts and the index of a sound ledger is put right by
 // Plan and the Repairer, with trade going on between the finding and the repair, and a second
 // run has nothing to write.
@@ -146,6 +173,7 @@ func TestRandomDamageIsPutRight(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "harms") {
 			b.harm(t, store)
 		}
+		b.audited()
 		findings := append(b.find(), b.findHoles(store)...)
 		b.trade(t, rapid.IntRange(0, 6).Draw(t, "steps between"))
 		report, err := b.repairer(store).Run(b.Context(), findings, true)
@@ -168,6 +196,7 @@ func TestRandomDamageIsPutRight(t *testing.T) {
 			return // its books can't balance before a person has decided
 		}
 		b.balanced()
+		b.audited()
 		second, err := b.repairer(guarded{store, func(ledger.Change) error { return errDown }}).Run(b.Context(), findings, true)
 		b.check(err)
 		if second.Written() > 0 {
