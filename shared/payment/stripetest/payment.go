@@ -1,6 +1,7 @@
 package stripetest
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -19,7 +20,7 @@ import (
 var (
 	createFields      = []string{"amount", "currency", "capture_method", "payment_method_types", "metadata", "expand"}
 	lookUpFields      = []string{"expand", "client_secret"}
-	listFields        = []string{"limit", "expand"}
+	listFields        = []string{"limit", "expand", "created", "starting_after"}
 	confirmFields     = []string{"client_secret", "payment_method", "expand", "return_url"}
 	captureFields     = []string{"amount_to_capture", "expand"}
 	cancelFields      = []string{"cancellation_reason", "expand"}
@@ -113,12 +114,26 @@ func (s *Server) confirm(c call) answer {
 	return s.paymentAnswer(c, paymenttest.Answer{Payment: p}, err)
 }
 
+// listPayments lists the newest first, as Stripe does, from the one after starting_after on.
 func (s *Server) listPayments(c call) answer {
 	all := s.bank.Payments()
-	slices.Reverse(all) // Stripe lists the newest first
+	slices.Reverse(all)
+	if after := c.form.Get("starting_after"); after != "" {
+		i := slices.IndexFunc(all, func(p paymenttest.Payment) bool { return string(p.ID) == after })
+		if i < 0 {
+			return errorAnswer(http.StatusBadRequest, "invalid_request_error", paymenttest.CodeMissing, "No such payment_intent")
+		}
+		all = all[i+1:]
+	}
+	since, err := strconv.ParseInt(cmp.Or(c.form.Get("created[gte]"), "0"), 10, 64)
+	if err != nil {
+		return errorAnswer(http.StatusBadRequest, "invalid_request_error", "parameter_invalid_integer", "Invalid integer: created[gte]")
+	}
 	data := make([]any, 0, len(all))
 	for _, p := range all {
-		data = append(data, paymentJSON(p, false))
+		if p.CreatedAt.Unix() >= since {
+			data = append(data, paymentJSON(p, expands(c.form, "data.latest_charge")))
+		}
 	}
 	return list(c, "/v1/payment_intents", data)
 }
