@@ -11,8 +11,9 @@ import (
 const (
 	// auditPeriod is how often the audit begins.
 	auditPeriod = time.Hour
-	// auditsMissed: one audit may be late by its period, two are none.
-	auditsMissed = 2
+	// auditsMissed: CloudWatch looks back two periods further for a number, so that the silence
+	// of one hour is heard after three.
+	auditsMissed = 1
 	// auditsUnsettled: what changes with every look of one audit is busy; what does in three
 	// hours running has something that never leaves it alone.
 	auditsUnsettled = 3
@@ -24,7 +25,7 @@ func auditAlarms(metric metricOf) []alarm {
 	most := func(name telemetry.MetricName) awscloudwatch.IMetric { return metric(name, "Maximum", auditPeriod) }
 	return []alarm{
 		heartbeat("AuditHeartbeat", metric(telemetry.MetricAuditHeartbeat, "Sum", auditPeriod), auditsMissed, ticket("audit",
-			"No audit has come to its end in two hours: if the numbers drift apart, nobody hears of it.")),
+			"No audit has come to its end in three hours: if the numbers drift apart, nobody hears of it.")),
 		above("AuditMismatch", most(telemetry.MetricAuditMismatch), 0, 1, page("audit",
 			"A summary differs from the ledger: stock from its holds, or an owner's counts from what the owner has. More may be sold than there is, or less.")),
 		above("AuditGhosts", most(telemetry.MetricAuditGhosts), 0, 1, page("audit",
@@ -34,7 +35,7 @@ func auditAlarms(metric metricOf) []alarm {
 		above("AuditFindingsWarning", most(telemetry.MetricAuditFindingsWarning), 0, 1, ticket("audit",
 			"The audit found things that are late or in the wrong place. They cost nobody stock or money by themselves.")),
 		above("AuditOversold", most(telemetry.MetricAuditOversold), 0, 1, ticket("audit",
-			"Slots whose capacity was lowered under what is sold are still open. Nothing more is sold of them; somebody must decide who gets nothing.")),
+			"Slots of which more is held and sold than there is are open. The ledger closes such a slot and does not open it: it is a mistake in the code.")),
 		above("AuditUnsettled", most(telemetry.MetricAuditUnsettled), 0, auditsUnsettled, ticket("audit",
 			"Suspects have changed with every look of three audits: nothing can be said of them, and a fault may hide among them.")),
 	}

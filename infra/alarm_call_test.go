@@ -62,7 +62,7 @@ func TestOnlyTheseAlarmsWakeSomebody(t *testing.T) {
 	want := []string{
 		"ApiServerErrors", "AuditFindingsCritical", "AuditGhosts", "AuditMismatch", "ClockUnreliable", "ExpiryGhosts", "ExpiryLagLong", "HoldRequestsFailing", "SagaLagLong",
 		// Dead letters.
-		"DueFailuresWaiting", "ExpiryFailedWaiting", "OutboxFailuresWaiting", "SagaFailuresWaiting", "ScheduleFailuresWaiting",
+		"AuditFailuresWaiting", "DueFailuresWaiting", "ExpiryFailedWaiting", "OutboxFailuresWaiting", "SagaFailuresWaiting", "ScheduleFailuresWaiting",
 	}
 	slices.Sort(want)
 	eachStage(t, func(t *testing.T, s synthesis) {

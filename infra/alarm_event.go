@@ -33,6 +33,6 @@ func eventAlarms(metric metricOf) []alarm {
 		aboveOrSilent("OutboxUnpublishedLag", metric(telemetry.MetricOutboxUnpublishedLagSecondsMax, "Maximum", trafficPeriod), unpublishedLagMax.Seconds(), reconcilesMissed, ticket("status",
 			fmt.Sprintf("Events are not published after more than %.0f seconds, neither by the outbox nor by the reconciler, or the reconciler could not tell.", unpublishedLagMax.Seconds()))),
 		heartbeat("ReconcileHeartbeat", metric(telemetry.MetricReconcileHeartbeat, "Sum", trafficPeriod), reconcilesMissed, ticket("status",
-			"The reconciler has not read the unpublished index in ten minutes: an event that the stream lost would stay unheard.")),
+			"The reconciler has not read the unpublished index for ten minutes or more: an event that the stream lost would stay unheard.")),
 	}
 }

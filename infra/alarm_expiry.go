@@ -38,7 +38,7 @@ func expiryAlarms(chosen stage, metric metricOf) []alarm {
 			fmt.Sprintf("Holds that are over have not been released for more than %.0f seconds, or the sweep could not tell: "+
 				"buyers see as sold out what nobody has. No late confirm can succeed.", lagOfPage.Seconds()))),
 		heartbeat("ExpiryHeartbeat", metric(telemetry.MetricExpiryHeartbeat, "Sum", minutePeriod), sweepsMissed, ticket("status",
-			"No sweep ran to its end in two minutes: holds will not be released on time. A page follows if it stays so.")),
+			"No sweep has run to its end for some minutes: holds will not be released on time. A page follows if it stays so.")),
 		above("ExpiryGhosts", metric(telemetry.MetricExpiryGhosts, "Maximum", minutePeriod), 0, ghostPeriods, page("status",
 			"Overdue holds have stayed HELD over five sweeps: their stock is locked, and somebody else can't have it.")),
 		above("ExpiryParked", metric(telemetry.MetricExpiryParked, "Maximum", minutePeriod), 0, 1, ticket("reviews -kind expiry",

@@ -36,6 +36,16 @@ func gatewayAlarm(api httpAPI) alarm {
 			"503 with conflicts or throttling means that a slot is hotter than its stock shards allow.", failedPercentMax)))
 }
 
+// durationPeriod is over which the duration of a function is looked at: not shorter than its
+// schedule, or there would be periods without a run, and the alarm, which asks for several in a
+// row, would never ring.
+func durationPeriod(f deployedFunction) time.Duration {
+	if f.Schedule == nil {
+		return trafficPeriod
+	}
+	return max(trafficPeriod, f.Schedule.Every)
+}
+
 // functionAlarms watch one function. Errors are counted as a share, so that one
 // limit serves a function with a call a minute and one with hundreds a second.
 func functionAlarms(f deployedFunction) []alarm {
@@ -49,7 +59,7 @@ func functionAlarms(f deployedFunction) []alarm {
 			fmt.Sprintf("More than %d %% of the runs of the function %s failed or timed out.", failedPercentMax, f.Name)).of(sectionErrors)),
 		above(id+"Throttles", f.lambda.MetricThrottles(over(trafficPeriod, "Sum")), 0, 1, ticket("status",
 			fmt.Sprintf("Runs of the function %s were refused for lack of concurrency.", f.Name)).of(sectionThrottles)),
-		above(id+"Slow", f.lambda.MetricDuration(over(trafficPeriod, "p99")),
+		above(id+"Slow", f.lambda.MetricDuration(over(durationPeriod(f), "p99")),
 			float64(f.Timeout.Milliseconds())*timeoutShareMax, slowPeriods, ticket("status",
 				fmt.Sprintf("One in a hundred runs of the function %s takes more than %.0f %% of its time-out of %.0f seconds, and will soon be cut off.",
 					f.Name, 100*timeoutShareMax, f.Timeout.Seconds())).of(sectionSlow)),

@@ -37,7 +37,7 @@ func paymentAlarms(metric metricOf) []alarm {
 			fmt.Sprintf("Reservations that are due have not been looked at for more than %.0f seconds, or the tick could not tell: "+
 				"buyers have paid and are told to wait.", lagOfPage.Seconds()))),
 		heartbeat("SagaHeartbeat", metric(telemetry.MetricSagaHeartbeat, "Sum", minutePeriod), sweepsMissed, ticket("status",
-			"No tick of the saga ran to its end in two minutes: what no message tells of is not done. A page follows if it stays so.")),
+			"No tick of the saga has run to its end for some minutes: what no message tells of is not done. A page follows if it stays so.")),
 		above("SagaFailed", metric(telemetry.MetricSagaFailed, "Sum", minutePeriod), 0, repeatedPeriods, ticket("status",
 			"Messages or due reservations can't be worked on, again and again: payments stand still.")),
 		above("SagaTruncated", metric(telemetry.MetricSagaTruncated, "Sum", minutePeriod), 0, repeatedPeriods, ticket("status",

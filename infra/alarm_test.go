@@ -72,8 +72,11 @@ func TestHeartbeatsAreAskedForAsOftenAsTheyBeat(t *testing.T) {
 			if f.Schedule == nil {
 				continue
 			}
-			id := constructID(string(f.Name)) + "Heartbeat"
-			mustBe(t, id+" period", s.mustResource(t, "AWS::CloudWatch::Alarm", id).at("Period"), f.Schedule.Every.Seconds())
+			id, every := constructID(string(f.Name))+"Heartbeat", f.Schedule.Every
+			if f.Name == topology.FunctionAudit {
+				every = s.stage.AuditEvery // it beats when an audit has ended, and not at each tick
+			}
+			mustBe(t, id+" period", s.mustResource(t, "AWS::CloudWatch::Alarm", id).at("Period"), every.Seconds())
 		}
 	})
 }
@@ -90,14 +93,14 @@ func TestExpiryAndEventAlarmsRingWhenTheyShould(t *testing.T) {
 			"ExpiryGhosts":       {telemetry.MetricExpiryGhosts, 0, 60, 5},
 			"ExpiryParked":       {telemetry.MetricExpiryParked, 0, 60, 1},
 			"ExpiryReleaseDelay": {telemetry.MetricExpiryReleaseDelaySecondsP95, 30, 300, 3},
-			"ExpiryIndexHoles":   {telemetry.MetricExpiryIndexHoles, 0, 300, 1},
+			"ExpiryIndexHoles":   {telemetry.MetricExpiryIndexHoles, 0, 3600, 1},
 			"DueFailed":          {telemetry.MetricDueFailed, 0, 60, 3},
 			"ClockSkew":          {telemetry.MetricClockSkewSecondsMax, 1, 60, 3},
 			"ClockUnreliable":    {telemetry.MetricClockSkewSecondsMax, 30, 60, 1},
 			"OutboxQuarantine":   {telemetry.MetricOutboxQuarantineSize, 0, 300, 1},
 			"OutboxDueUnsent":    {telemetry.MetricOutboxDueUnsent, 0, 60, 3},
 			"ArchiveFailed":      {telemetry.MetricArchiveFailed, 0, 900, 8},
-			"ArchiveTruncated":   {telemetry.MetricArchiveTruncated, 0, 900, 96},
+			"ArchiveTruncated":   {telemetry.MetricArchiveTruncated, 2, 3600, 24},
 		} {
 			a := s.mustResource(t, "AWS::CloudWatch::Alarm", name)
 			for property, value := range map[string]any{
@@ -133,6 +136,7 @@ func TestEveryFunctionQueueAndRouteIsWatched(t *testing.T) {
 			"ClockSkew", "ClockUnreliable", "ExpiryLagLong", "SagaLagLong", "HoldRequestsFailing", "ConflictRetries",
 			"SagaAuthorizedLong", "SagaCaptureLate", "SagaCompensationLate",
 			"AuditHeartbeat", "AuditMismatch", "AuditGhosts", "AuditFindingsCritical", "AuditFindingsWarning", "AuditOversold", "AuditUnsettled",
+			"AuditQueueOld", "AuditFailuresWaiting",
 			"ArchiveHeartbeat", "ArchiveFailed", "ArchiveTruncated",
 			"OutboxDueUnsent", "OutboxQuarantine", "OutboxUnpublishedLag", "ReconcileHeartbeat",
 			"OutboxSetAside", "OutboxFailed", "OutboxTruncated", "OutboxLag", "OutboxFailuresWaiting", "ScheduleFailuresWaiting", "SagaFailuresWaiting", "SagaQueueOld",
@@ -170,6 +174,7 @@ var explanatory = map[telemetry.MetricName]string{
 	telemetry.MetricOutboxRepublished:              "what the reconciler made good is no fault any more; its lag tells what is not",
 	telemetry.MetricArchiveArchived:                "it is the work itself",
 	telemetry.MetricArchivePutOff:                  "the payment is not at rest, which its own alarms tell",
+	telemetry.MetricAuditAbandoned:                 "the next audit reads everything anew; the heartbeat tells of two in a row",
 	telemetry.MetricSagaDriven:                     "it is the work itself; the lag tells whether it was enough",
 	telemetry.MetricSagaUnknown:                    "the provider is sometimes faster than our own write; each comes again",
 	telemetry.MetricSagaRemainingMin:               "the alarm on truncated ticks tells first",
