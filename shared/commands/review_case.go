@@ -80,8 +80,8 @@ func (c Case) release(origin ledger.Origin, now time.Time) (ledger.Change, error
 	if err == nil && change.Empty() {
 		return change, &ledger.Error{Code: ledger.CodeDecisionNotPossible, Message: "the hold has ended by itself, as " + string(c.Hold.Status)}
 	}
-	switch ledger.CodeOf(err) {
-	case ledger.CodeHoldNotDue, ledger.CodePaymentInProgress, ledger.CodeHoldArchived:
+	code := ledger.CodeOf(err)
+	if code == ledger.CodeHoldNotDue || code == ledger.CodePaymentInProgress || code == ledger.CodeHoldArchived {
 		return change, &ledger.Error{Code: ledger.CodeDecisionNotPossible, Message: "it can't be released now: " + messageOf(err), Cause: err}
 	}
 	return change, err

@@ -133,16 +133,12 @@ func (v *Reviews) record(ctx context.Context, kind ledger.ReviewKind, subject st
 func (v *Reviews) reservationCase(ctx context.Context, id ledger.ReservationID) (Case, error) {
 	reservation, hold, err := v.commands.reservationWithHold(ctx, id, anybody)
 	c := Case{Name: string(id), Reservation: reservation, Hold: hold}
-	switch ledger.CodeOf(err) {
-	case ledger.CodeReservationNotFound:
+	switch code := ledger.CodeOf(err); {
+	case code == ledger.CodeReservationNotFound:
 		return Case{}, ledger.ReviewNotFound()
-	case ledger.CodeHoldNotFound, ledger.CodeInternal:
-		if reservation.ID == "" {
-			return Case{}, err
-		}
-		c.HoldUnreadable, err = err, nil
-	}
-	if err != nil {
+	case reservation.ID != "" && (code == ledger.CodeHoldNotFound || code == ledger.CodeInternal):
+		c.HoldUnreadable = err
+	case err != nil:
 		return Case{}, err
 	}
 	kind, waits := reservation.ReviewKind()

@@ -423,7 +423,7 @@ func TestAReviewThatSettlesItself(t *testing.T) {
 	if err := d.claim(name, "olga"); err != nil {
 		t.Fatal(err)
 	}
-	d.store.beforeCommit = func(try int, _ ledger.Change) error {
+	d.store.beforeCommit = func(int, ledger.Change) error {
 		d.store.beforeCommit = nil
 		d.step(ledger.ReservationID(name), ledger.EventReservationRefundEnded, func(r *ledger.Reservation) {
 			r.Status, r.Refunds[0].State = ledger.ReservationRefunded, ledger.RefundDone
@@ -555,6 +555,25 @@ type unreadableHolds struct{ *memory.Store }
 
 func (*unreadableHolds) Hold(context.Context, ledger.HoldID) (ledger.Hold, error) {
 	return ledger.Hold{}, &ledger.Error{Code: ledger.CodeInternal, Message: "reading a hold"}
+}
+
+// A reservation whose hold is gone is shown, and nothing is decided about it that the saga
+// could not carry out.
+func TestAReviewWhoseHoldIsGone(t *testing.T) {
+	d := newDesk(t)
+	name := d.late()
+	gone := commands.NewReviews(commands.New(&unreadableHolds{d.inner}, d.clock, systemtest.NewRandom(3)), d.waiting)
+	c, err := gone.Case(t.Context(), name)
+	if err != nil || c.HoldUnreadable == nil || !c.Waits {
+		t.Errorf("found is %+v, %v", c, err)
+	}
+	for _, option := range c.Options(d.clock.Now()) {
+		if option.NotPossible == "" {
+			t.Errorf("%s is possible", option.Decision)
+		}
+	}
+	_, err = gone.Decide(t.Context(), operatedBy("olga", ""), name, ledger.DecisionRefund, renderCase)
+	d.wantCode(err, ledger.CodeDecisionNotPossible)
 }
 
 // A retry puts the hold back for the sweep. Where that fails after it was written down, the

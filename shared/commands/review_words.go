@@ -65,6 +65,7 @@ func (c Case) settledText() string {
 		return "the hold is not parked any more"
 	case ledger.ReviewEvent:
 		return "the event is not in quarantine any more"
+	case ledger.ReviewFinding: // its own record says whether it waits
 	}
 	return "it has settled itself"
 }

@@ -11,15 +11,14 @@ import (
 // in the confirming write decides whether it came in time (case D3).
 func (d decider) authorized() Decision {
 	attempt, paid := d.Reservation.Current()
-	switch {
-	case !paid && d.Hold.Status == ledger.StatusCanceled:
-		return d.compensate(ledger.ReasonHoldCanceled)
-	case d.approved() && paid:
+	if paid && d.approved() {
 		if first, waits := d.stillThere(attempt); waits {
 			return first
 		}
 	}
 	switch {
+	case !paid && d.Hold.Status == ledger.StatusCanceled:
+		return d.compensate(ledger.ReasonHoldCanceled)
 	case d.live():
 		sold, err := ledger.ConfirmPaid(d.Hold, d.Origin.Beside("hold"), d.Now)
 		return d.sell(d.Hold.ID, sold, err)
