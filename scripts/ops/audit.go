@@ -44,7 +44,7 @@ func auditTable(ctx context.Context, o *operator, arguments []string) error {
 		return fmt.Errorf("audit: %w", err)
 	}
 	report, err := reconcile.Audit(ctx, reconcile.AuditPorts{
-		Segments: dynamo.NewScan(o.client, o.config.TableName), Store: o.store, Clock: o.clock, Wait: o.clock.Sleep,
+		Segments: dynamo.NewScan(o.client, o.config.TableName), Store: o.store, Clock: o.clock, Wait: o.wait,
 	})
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)

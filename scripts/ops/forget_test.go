@@ -67,7 +67,7 @@ func (w *world) buy() bought {
 		w.t.Fatalf("%d are archived", archived)
 	}
 	// What follows is of today.
-	w.clock.Advance(time.Until(w.clock.Now()))
+	w.clock.Advance(time.Since(w.clock.Now()).Truncate(time.Millisecond) - 3*time.Hour)
 	expired := w.hold()
 	w.clock.Advance(time.Hour)
 	_, err = w.shop.ExpireHold(w.t.Context(), expired.ID, "request_test")
@@ -79,6 +79,7 @@ func (w *world) buy() bought {
 	})
 	w.check(err)
 	b.reservation = w.pay()
+	w.ops("redrive")
 	return b
 }
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -48,12 +49,17 @@ type operator struct {
 
 	// folder is where the local run keeps its data; "" for a stage.
 	folder string
-	config config.Config
-	aws    aws.Config
-	client *dynamodb.Client
-	store  *dynamo.Store
-	clock  system.Clock
-	random system.Random
+	// auditBucket has the reports of the stage's audits; "" where the environment does not
+	// name it, which only that of the audit function has to.
+	auditBucket string
+	config      config.Config
+	aws         aws.Config
+	client      *dynamodb.Client
+	store       *dynamo.Store
+	clock       system.Clock
+	random      system.Random
+	// wait passes the time between two looks of an audit.
+	wait func(context.Context, time.Duration) error
 }
 
 // connect reads the environment of the function and makes the store.
@@ -79,7 +85,9 @@ func (o *operator) connect(ctx context.Context, as topology.FunctionName, file s
 	if o.aws, err = o.config.AWS(ctx, nil); err != nil {
 		return err
 	}
+	o.auditBucket = environment[string(topology.VariableAuditBucketName)]
 	o.clock, o.random = system.RealClock{}, system.RealRandom{}
+	o.wait = o.clock.Sleep
 	o.use(dynamodb.NewFromConfig(o.aws, func(options *dynamodb.Options) {
 		if o.config.Local() {
 			options.BaseEndpoint = config.Endpoint(o.config.LocalDynamoDBEndpoint)

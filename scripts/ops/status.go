@@ -10,6 +10,7 @@ import (
 	"holdfast/shared/due"
 	"holdfast/shared/expiry"
 	"holdfast/shared/ledger"
+	"holdfast/shared/objects"
 	"holdfast/shared/reconcile"
 	"holdfast/shared/system"
 )
@@ -56,6 +57,13 @@ func status(ctx context.Context, o *operator, arguments []string) error {
 		}
 		all = append(all, w)
 	}
+	if o.auditBucket != "" {
+		last, err := o.lastAudit(ctx, now)
+		if err != nil {
+			return err
+		}
+		all = append(all, last)
+	}
 	return o.printWaiting(all)
 }
 
@@ -99,6 +107,32 @@ func (o *operator) ghostHolds(ctx context.Context, now time.Time) (waiting, erro
 		w.First = append(w.First, fmt.Sprintf("%s, due since %s", entry.ID, entry.DueAt.UTC().Format(time.RFC3339)))
 	}
 	return w, err
+}
+
+// lastAudit tells of the findings of the stage's last audit, and how long ago it ended.
+func (o *operator) lastAudit(ctx context.Context, now time.Time) (waiting, error) {
+	w := waiting{What: "findings of the last audit", Remedy: "ops audit, then ops audit -repair"}
+	ctx, cancel := context.WithTimeout(ctx, readFor)
+	defer cancel()
+	shelf := reconcile.NewShelf(objects.NewBucket(o.objects(), o.auditBucket, o.clock, o.random))
+	last, settled, found, err := shelf.Last(ctx, now)
+	switch {
+	case err != nil:
+		return w, fmt.Errorf("read the last audit: %w", err)
+	case !found:
+		w.Remedy = fmt.Sprintf("no audit has ended in the last %s; ops audit runs one now", reconcile.LastReportWithin)
+		return w, nil
+	}
+	w.Count, w.OldestAt, w.OldestAgeSeconds = len(last.Report.Findings), last.EndedAt, now.Sub(last.EndedAt).Seconds()
+	if settled != nil {
+		w.Remedy = fmt.Sprintf("%d were repaired and %d are with a person; %s", settled.Repair.Count(reconcile.RepairDone), settled.Repair.Count(reconcile.RepairQueued)+settled.Repair.Count(reconcile.RepairKnown), w.Remedy)
+	}
+	for _, f := range last.Report.Findings {
+		if len(w.First) < firstMax {
+			w.First = append(w.First, fmt.Sprintf("%s: %s", f.Kind, f.Subject))
+		}
+	}
+	return w, nil
 }
 
 // dueSince counts the holds that were due at a time.
