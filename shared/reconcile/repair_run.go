@@ -124,6 +124,9 @@ type repairRun struct {
 
 // do does one job. An error says that it could not be done, for now.
 func (r *repairRun) do(ctx context.Context, job repairJob) error {
+	if job.do == ActionRedrive {
+		return r.redrive(ctx, job) // which bounds itself, by RedriveFor
+	}
 	ctx, cancel := context.WithTimeout(ctx, RepairFor)
 	defer cancel()
 	switch job.do {
@@ -137,11 +140,9 @@ func (r *repairRun) do(ctx context.Context, job repairJob) error {
 		return r.repairReservation(ctx, job)
 	case ActionRepairQuota:
 		return r.repairQuota(ctx, job)
-	case ActionRedrive:
-		return r.redrive(ctx, job)
 	case ActionReview:
 		return r.ask(ctx, job, "")
-	case ActionNone:
+	case ActionRedrive, ActionNone:
 		r.say(job, RepairSkipped, r.finding(job).Action.Why)
 	}
 	return nil
