@@ -112,6 +112,10 @@ func (r *repairRun) rewrite(ctx context.Context, job repairJob, change ledger.Ch
 
 // redrive publishes what is unpublished, once for all findings.
 func (r *repairRun) redrive(ctx context.Context, job repairJob) error {
+	if r.Redrive == nil {
+		r.say(job, RepairSkipped, "the reconciler redrives every few minutes; this run publishes nothing")
+		return nil
+	}
 	r.written++
 	if !r.apply {
 		r.say(job, RepairPlanned, "unpublished events are published, the oldest first")

@@ -33,8 +33,10 @@ type Expirer interface {
 // names who did it. It may run twice at once, and again after a crash: each repair is either
 // done or not, and never done twice.
 type Repairer struct {
-	Store   ledger.Store
-	Expire  Expirer
+	Store  ledger.Store
+	Expire Expirer
+	// Redrive is nil where another function redrives by itself: then what is unpublished is left
+	// to that one.
 	Redrive Redriver
 	Clock   system.Clock
 	Random  system.Random

@@ -419,6 +419,15 @@ func TestUnpublishedEventsAreRedrivenOnce(t *testing.T) {
 		}
 		outcomes(t, report, test.want, test.want)
 	}
+	without := b.repairer(b.store)
+	without.Redrive = nil
+	for _, apply := range []bool{false, true} {
+		report, err := without.Run(t.Context(), findings, apply)
+		if err != nil {
+			t.Error(err)
+		}
+		outcomes(t, report, skipped, skipped)
+	}
 }
 
 // A failure is told and keeps nothing else from being done; the next run does what is left.
