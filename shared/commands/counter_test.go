@@ -75,6 +75,42 @@ func TestWhatACreateMetIsCounted(t *testing.T) {
 	counted(counts{anew: 1, probed: 2, short: 1})
 }
 
+// What another call with the same key has done is not counted a second time.
+func TestAReplayIsNotCounted(t *testing.T) {
+	b := newBench(t)
+	counted := b.counted()
+	b.define("S", definition(8, 2))
+	b.store.beforeCommit = func(try int, _ ledger.Change) error {
+		if try != 2 {
+			return nil
+		}
+		_, err := b.create(b.others, request("K"), quote("S", 5))
+		return err
+	}
+	answer, err := b.create(b.commands, request("K"), quote("S", 5))
+	if err != nil || !answer.Replayed {
+		t.Fatalf("%+v, %v", answer, err)
+	}
+	counted(counts{probed: 1})
+}
+
+// That a cool-down is over is learned from the write, and meets nobody.
+func TestALearnedCoolDownIsNoRace(t *testing.T) {
+	b := newBench(t)
+	counted := b.counted()
+	d := definition(4, 1)
+	d.Policy.ExpiriesMax, d.Policy.CooldownFor = 1, time.Minute
+	b.define("S", d)
+	id := b.mustCreate("first", 1)
+	b.clock.Advance(ledger.HoldForDefault + ledger.GraceForDefault)
+	if _, err := b.commands.ExpireHold(t.Context(), id, "sweep"); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Advance(time.Hour)
+	b.mustCreate("second", 1)
+	counted(counts{})
+}
+
 // A lost race is counted once for each decision that it cost, whatever the command.
 func TestLostRacesAreCounted(t *testing.T) {
 	b := newBench(t)

@@ -42,6 +42,9 @@ func TestTheTimeInEachStatusIsTold(t *testing.T) {
 	w.deliver(id, w.notices()...)
 	w.settle(id)
 	w.wantReservation(id, ledger.ReservationCompleted, "")
+	if n := w.metrics.of[telemetry.MetricConfirmsLate]; n != 0 {
+		t.Errorf("a sale in time is counted %d times as late", n)
+	}
 	got, want := w.dwelled(), map[telemetry.MetricName]string{
 		telemetry.MetricSagaDwellPaymentPendingSeconds: "[960 1020]",
 		telemetry.MetricSagaDwellAuthorizedSeconds:     "[0]",
@@ -94,6 +97,11 @@ func TestTheEndOfABacklogIsReported(t *testing.T) {
 		t.Error("a backlog that is there is told as over")
 	}
 	delete(list.listed, numbered(1))
+	list.add(2, 30*time.Second)
+	if _, told := tick()["recovery_seconds"]; told {
+		t.Error("what is left of a backlog is told as its end")
+	}
+	delete(list.listed, numbered(2))
 	w.clock.Advance(time.Minute)
 	if got := tick()["recovery_seconds"]; got != (11 * time.Minute).Seconds() {
 		t.Errorf("the backlog took %v seconds, want 11 minutes", got)
