@@ -3,6 +3,7 @@ package alarmcheck_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,9 +34,14 @@ type database struct {
 
 // dbCall is what a function asks of the database.
 type dbCall struct {
-	operation string // such as Query
-	index     string // of a Query
-	actions   int    // of a transaction
+	operation string      // such as Query
+	index     string      // of a Query
+	keys      []table.Key // what a transaction is about, one for each action
+}
+
+// movesStock reports whether the call is a transaction that moves stock.
+func (c dbCall) movesStock() bool {
+	return slices.ContainsFunc(c.keys, func(key table.Key) bool { return strings.HasPrefix(key.Partition, "STOCK#") })
 }
 
 // streamRecord is the insert of an event, as the table's stream has it.
@@ -151,7 +157,7 @@ func write[T any](s session, call dbCall, do func() ([]table.Mutation, error)) (
 }
 
 func (s session) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	return write[dynamodb.TransactWriteItemsOutput](s, dbCall{operation: "TransactWriteItems", actions: len(in.TransactItems)}, func() ([]table.Mutation, error) { return s.table.WriteTransaction(in) })
+	return write[dynamodb.TransactWriteItemsOutput](s, dbCall{operation: "TransactWriteItems", keys: s.table.Keys(in)}, func() ([]table.Mutation, error) { return s.table.WriteTransaction(in) })
 }
 
 func (s session) PutItem(_ context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {

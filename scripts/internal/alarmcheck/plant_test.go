@@ -19,6 +19,7 @@ import (
 	"holdfast/shared/expiry"
 	"holdfast/shared/httpapi"
 	"holdfast/shared/ledger"
+	"holdfast/shared/objects"
 	"holdfast/shared/outbox"
 	"holdfast/shared/outbox/outboxtest"
 	"holdfast/shared/payment"
@@ -35,10 +36,13 @@ import (
 )
 
 const (
-	testStage  = "dev"
-	tableName  = "table"
-	busName    = "bus"
-	bucketName = "archive"
+	testStage       = "dev"
+	tableName       = "table"
+	busName         = "bus"
+	bucketName      = "archive"
+	auditBucketName = "audit"
+	// auditEvery is from the beginning of one audit to that of the next, as the stage says.
+	auditEvery = time.Hour
 	// stepEvery is how often the plant delivers what waits in streams and queues.
 	stepEvery = 10 * time.Second
 	// buyAfter is when in each minute buyers come.
@@ -72,8 +76,10 @@ type plant struct {
 	bank     *paymenttest.Bank
 	provider *paymenttest.Provider
 	output   bytes.Buffer
-	// counted is what AWS counts by itself.
-	counted []alarmcheck.Sample
+	// counted is what AWS counts by itself. Both go into series, as far as they are read.
+	counted    []alarmcheck.Sample
+	outputRead int
+	series     map[alarmcheck.Metric][]alarmcheck.Sample
 
 	api        *httpapi.API
 	expiry     *expiry.Handler
@@ -82,6 +88,7 @@ type plant struct {
 	saga       *saga.Handler
 	reconciler *reconcile.Handler
 	archiver   *archive.Handler
+	auditor    *reconcile.FanoutHandler
 
 	// streamDelay is how old a record of the stream is before it is delivered.
 	streamDelay time.Duration
@@ -102,7 +109,7 @@ func newPlant(tb testing.TB) *plant {
 		tb: tb, clock: clock, random: systemtest.NewRandom(1), database: newDatabase(tb, clock), queues: newQueues(clock),
 		bus: outboxtest.NewBus(outbox.CallBytesMaxDefault), bucket: archivetest.NewBucket(bucketName),
 		bank: bank, provider: paymenttest.NewProvider(bank),
-		queueHeld: map[topology.Resource]bool{},
+		queueHeld: map[topology.Resource]bool{}, series: map[alarmcheck.Metric][]alarmcheck.Sample{},
 	}
 	p.wire()
 	p.defineSlot("seat", "")
@@ -182,6 +189,28 @@ func (p *plant) wire() {
 	}, archive.Retention{Holds: retained, Reservations: retained})
 	p.must(err)
 	p.archiver = archive.NewHandler(worker, of.metrics, p.random, telemetry.NewLogger(&p.output, of.source))
+	p.wireAudit(p.part(topology.FunctionAudit))
+}
+
+// wireAudit puts the audit together. It repairs nothing, so that what is found stays.
+func (p *plant) wireAudit(of part) {
+	p.tb.Helper()
+	logger := telemetry.NewLogger(&p.output, of.source)
+	fanout, err := reconcile.NewFanout(reconcile.FanoutPorts{
+		Segments: dynamo.NewScan(of.session, tableName),
+		Shelf:    reconcile.NewShelf(objects.NewBucket(archivetest.NewBucket(auditBucketName), auditBucketName, p.clock, p.random)),
+		Tasks:    reconcile.NewTaskQueue(p.queues, string(topology.ResourceAuditQueue)),
+		Examine:  &reconcile.Examiner{Store: of.store, Clock: p.clock, Wait: p.clock.Sleep},
+		Repair: func(request ledger.RequestID) reconcile.Repairs {
+			return &reconcile.Repairer{
+				Store: of.store, Expire: commands.New(of.store, p.clock, p.random), Clock: p.clock, Random: p.random,
+				Actor: ledger.ActorAudit, RequestID: request,
+			}
+		},
+		Metrics: of.metrics, Clock: p.clock, Logger: logger,
+	}, reconcile.FanoutSettings{Every: auditEvery, Repair: topology.AuditRepairOff})
+	p.must(err)
+	p.auditor = reconcile.NewFanoutHandler(fanout, p.random, logger)
 }
 
 func (p *plant) newRelay(of part) *outbox.Relay {
@@ -213,6 +242,18 @@ func (p *plant) function(name topology.FunctionName) topology.Function {
 		p.tb.Fatalf("there is no function %s", name)
 	}
 	return f
+}
+
+// fedBy is the function that the queue feeds.
+func (p *plant) fedBy(queue topology.Resource) topology.Function {
+	p.tb.Helper()
+	for _, f := range topology.Functions() {
+		if f.Queue != nil && f.Queue.Queue == queue {
+			return f
+		}
+	}
+	p.tb.Fatalf("the queue %s feeds no function", queue)
+	return topology.Function{}
 }
 
 func (p *plant) call(name topology.FunctionName) context.Context {
@@ -275,6 +316,7 @@ func (p *plant) start(f topology.Function) {
 	case topology.FunctionArchive:
 		err = p.archiver.Handle(ctx, event)
 	case topology.FunctionAudit:
+		_, err = p.auditor.Handle(ctx, event)
 	default:
 		p.tb.Fatalf("nobody has told the plant how to start the function %s", f.Name)
 	}
@@ -294,7 +336,7 @@ func (p *plant) deliver() {
 		p.webhook(body, stripetest.SignatureHeader(body, p.clock.Now(), webhookSecret))
 	}
 	for resource, handle := range map[topology.Resource]func(context.Context, json.RawMessage) (any, error){
-		topology.ResourceDueQueue: p.expiry.Handle, topology.ResourceSagaQueue: p.saga.Handle,
+		topology.ResourceDueQueue: p.expiry.Handle, topology.ResourceSagaQueue: p.saga.Handle, topology.ResourceAuditQueue: p.auditor.Handle,
 	} {
 		if !p.queueHeld[resource] {
 			p.deliverQueue(resource, handle)
@@ -336,9 +378,9 @@ func (p *plant) deliverStream() {
 
 func (p *plant) deliverQueue(resource topology.Resource, handle func(context.Context, json.RawMessage) (any, error)) {
 	p.tb.Helper()
-	q := p.queues.of(resource)
+	q, f := p.queues.of(resource), p.fedBy(resource)
 	for {
-		batch := q.receive(p.clock.Now(), 10)
+		batch := q.receive(p.clock.Now(), f.Queue.BatchMessagesMax)
 		if len(batch) == 0 {
 			return
 		}
@@ -348,12 +390,8 @@ func (p *plant) deliverQueue(resource topology.Resource, handle func(context.Con
 		}
 		payload, err := json.Marshal(event)
 		p.must(err)
-		name := topology.FunctionExpiry
-		if resource == topology.ResourceSagaQueue {
-			name = topology.FunctionSaga
-		}
 		at := p.clock.Now()
-		answer, err := handle(p.call(name), payload)
+		answer, err := handle(p.call(f.Name), payload)
 		p.clock.Set(at)
 		if err != nil {
 			continue
@@ -390,12 +428,21 @@ func (p *plant) count(namespace, metric, dimension, of string, value float64) {
 	})
 }
 
-// samples is everything that was reported.
-func (p *plant) samples() []alarmcheck.Sample {
+// samplesOf is what was reported of the series that the alarm watches.
+func (p *plant) samplesOf(a alarmcheck.Alarm) []alarmcheck.Sample {
 	p.tb.Helper()
-	read, err := alarmcheck.ReadLines(bytes.NewReader(p.output.Bytes()))
+	read, err := alarmcheck.ReadLines(bytes.NewReader(p.output.Bytes()[p.outputRead:]))
 	p.must(err)
-	return append(read, p.counted...)
+	p.outputRead = p.output.Len()
+	for _, s := range append(read, p.counted...) {
+		p.series[s.Metric] = append(p.series[s.Metric], s)
+	}
+	p.counted = nil
+	var samples []alarmcheck.Sample
+	for _, stat := range a.Watched.Stats {
+		samples = append(samples, p.series[stat.Metric]...)
+	}
+	return samples
 }
 
 // request makes a request to the API, and returns the status and the body.

@@ -130,12 +130,16 @@ func functionProofs() map[string]proof {
 			p.clock.Advance(time.Minute)
 		}}
 		all[id+"Slow"] = proof{calm: calm, fault: func(p *plant) {
+			every := 5 * time.Minute
+			if f.Schedule != nil {
+				every = max(every, f.Schedule.Every)
+			}
 			for range 3 {
 				release := host.held()
 				// A tenth of the time-out is left.
 				p.clock.Advance(f.Timeout / 10 * 9)
 				release()
-				p.clock.Set(p.clock.Now().Truncate(5 * time.Minute).Add(5 * time.Minute))
+				p.clock.Set(p.clock.Now().Truncate(every).Add(every))
 			}
 		}}
 	}

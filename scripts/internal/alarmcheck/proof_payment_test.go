@@ -25,7 +25,7 @@ func (p *plant) away(methods ...paymenttest.Method) {
 	}
 }
 
-// sold buys one unit and cancels it again, as its owner does.
+// soldAndCanceled buys one unit and cancels it again, as its owner does.
 func (p *plant) soldAndCanceled() {
 	p.tb.Helper()
 	reservation, secret := p.begin()
@@ -86,6 +86,20 @@ func paymentProofs() map[string]proof {
 			p.bank.SetDefaultScript(paymenttest.Script{RefundRefused: true})
 			p.soldAndCanceled()
 			p.run(3 * time.Minute)
+		}},
+		// The money is written down, and the sale, which moves stock, is refused.
+		"SagaAuthorizedLong": {fault: func(p *plant) {
+			p.database.refuse = func(by topology.FunctionName, call dbCall) error {
+				if by == topology.FunctionSaga && call.movesStock() {
+					return errDenied
+				}
+				return nil
+			}
+			// While each step fails, the alarm on failures rings; how long it took is told by the step
+			// that succeeds.
+			p.run(17 * time.Minute)
+			p.database.refuse = nil
+			p.run(4 * time.Minute)
 		}},
 		"SagaCaptureLate": {fault: func(p *plant) { p.away(paymenttest.MethodCapture); p.run(25 * time.Minute) }},
 		"SagaCompensationLate": {fault: func(p *plant) {

@@ -79,10 +79,13 @@ func queueProofs() map[string]proof {
 func (p *plant) feed(f topology.Function, failure error, until func(age time.Duration) bool) {
 	p.tb.Helper()
 	p.queues.of(f.Queue.Queue).put(p.clock.Now(), `{}`, f.Queue.DelayMax)
+	// One run at once: the clock stands still while it works.
+	trigger := *f.Queue
+	trigger.ConcurrencyMax = 1
 	var age time.Duration
 	p.runUntil(func() bool { return until(age) }, func(ctx context.Context, clock stopClock) {
 		source, err := queuesource.New(queuesource.Config{
-			Queue: p.queues, QueueURL: string(f.Queue.Queue), QueueARN: "arn:aws:sqs:::" + string(f.Queue.Queue), Trigger: *f.Queue,
+			Queue: p.queues, QueueURL: string(f.Queue.Queue), QueueARN: "arn:aws:sqs:::" + string(f.Queue.Queue), Trigger: trigger,
 			Invoke: func(context.Context, []byte) ([]byte, error) { return []byte(`{}`), failure },
 			Measured: func(metric queuesource.Metric, value float64) {
 				age = time.Duration(value * float64(time.Second))

@@ -33,7 +33,7 @@ type proof struct {
 func proofs() map[string]proof {
 	all := map[string]proof{}
 	for _, some := range []map[string]proof{
-		expiryProofs(), eventProofs(), paymentProofs(), requestProofs(), archiveProofs(), queueProofs(), functionProofs(),
+		expiryProofs(), eventProofs(), paymentProofs(), requestProofs(), archiveProofs(), auditProofs(), queueProofs(), functionProofs(),
 	} {
 		maps.Copy(all, some)
 	}
@@ -71,7 +71,7 @@ func TestEveryAlarmRingsForItsFault(t *testing.T) {
 
 func (p *plant) mustBe(a alarmcheck.Alarm, want alarmcheck.State, when string) {
 	p.tb.Helper()
-	samples := p.samples()
+	samples := p.samplesOf(a)
 	state, err := a.State(samples, p.clock.Now())
 	if err != nil {
 		p.tb.Fatal(err)
@@ -81,11 +81,7 @@ func (p *plant) mustBe(a alarmcheck.Alarm, want alarmcheck.State, when string) {
 	}
 	p.tb.Errorf("%s %s is in %s, want %s", when, a.ID, state, want)
 	for _, s := range samples {
-		for _, stat := range a.Watched.Stats {
-			if stat.Metric == s.Metric {
-				p.tb.Logf("%s %s %g", s.At.Format(time.TimeOnly), s.Metric, s.Value)
-			}
-		}
+		p.tb.Logf("%s %s %g", s.At.Format(time.TimeOnly), s.Metric, s.Value)
 	}
 }
 
@@ -130,12 +126,37 @@ func (p *plant) outrunning(by topology.FunctionName, tries int) {
 		if n++; n%(tries+1) == 0 {
 			return nil
 		}
-		reasons := make([]types.CancellationReason, call.actions)
+		reasons := make([]types.CancellationReason, len(call.keys))
 		for i := range reasons {
 			reasons[i].Code = aws.String("None")
 		}
 		reasons[0].Code = aws.String("ConditionalCheckFailed")
 		return table.Canceled(reasons)
+	}
+}
+
+// Case B1: who says nothing does not work. Each alarm that takes silence for a fault rings when
+// all functions stop, after its own periods and the two that CloudWatch looks back further.
+func TestCaseB1_SilenceRings(t *testing.T) {
+	p := newPlant(t)
+	p.run(auditEvery + calmFor)
+	heard := 0
+	for _, a := range mustAlarms(t) {
+		if a.Missing != alarmcheck.MissingBreaching {
+			continue
+		}
+		heard++
+		p.mustBe(a, alarmcheck.OK, "before the silence")
+		samples := p.samplesOf(a)
+		// The minute that begins now has a number already.
+		silent := time.Minute + a.Period*time.Duration(a.Periods+2)
+		state, err := a.State(samples, p.clock.Now().Add(silent))
+		if err != nil || state != alarmcheck.InAlarm {
+			t.Errorf("after the silence %s is in %s, %v", a.ID, state, err)
+		}
+	}
+	if heard == 0 {
+		t.Error("no alarm hears silence")
 	}
 }
 

@@ -16,12 +16,11 @@ const quietFor = 130 * time.Minute
 func TestQuietTrafficKeepsEveryAlarmOK(t *testing.T) {
 	alarms, p := mustAlarms(t), newPlant(t)
 	// An alarm is made after its function has begun to beat.
-	p.run(5 * time.Minute)
+	p.run(auditEvery + 16*time.Minute)
 	for range int(quietFor / time.Minute) {
 		p.run(time.Minute)
-		samples := p.samples()
 		for _, a := range alarms {
-			state, err := a.State(samples, p.clock.Now())
+			state, err := a.State(p.samplesOf(a), p.clock.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
