@@ -143,7 +143,7 @@ func repairPlanMutants() []mutant {
 		},
 		{
 			name:  "correct a count twice",
-			edits: []edit{{reconcileQuota, "if stored.Decision == ledger.DecisionRepaired && !stored.DecidedAt.Before(f.Proof.At) {", "if stored.Decision == ledger.DecisionRepaired && stored.DecidedAt.IsZero() {"}},
+			edits: []edit{{reconcileQuota, "if stored.Decision == ledger.DecisionRepaired && !stored.DecidedAt.Before(f.Proof.At.Add(-RepairApart)) {", "if stored.Decision == ledger.DecisionRepaired && stored.DecidedAt.IsZero() {"}},
 			harm:  "two audits at once give an owner units beyond the limit",
 			tests: []string{"./shared/reconcile"},
 		},

@@ -8,6 +8,11 @@ import (
 	"holdfast/shared/ledger"
 )
 
+// RepairApart is how far apart a repair of a count and the finding of a later fault must be,
+// by the clock. It is longer than a look takes, in which the one may have come, and than two
+// clocks differ. A fault that comes sooner waits for the next audit.
+const RepairApart = time.Minute
+
 // repairQuota puts one count of an owner right. As with stock, it is the difference that
 // stays true while the owner comes and goes; that nobody has taken it off since the finding
 // is told by the case, under whose version this is written.
@@ -18,7 +23,7 @@ func (r *repairRun) repairQuota(ctx context.Context, job repairJob) error {
 		if err != nil {
 			return repairStep{}, err
 		}
-		if stored.Decision == ledger.DecisionRepaired && !stored.DecidedAt.Before(f.Proof.At) {
+		if stored.Decision == ledger.DecisionRepaired && !stored.DecidedAt.Before(f.Proof.At.Add(-RepairApart)) {
 			r.say(job, RepairSkipped, "it was repaired since, at "+stored.DecidedAt.Format(time.RFC3339))
 			return repairStep{}, nil
 		}

@@ -257,6 +257,24 @@ func TestCaseM1_TwoRunsCorrectOnce(t *testing.T) {
 	}
 }
 
+// A repair that came while the count was looked at, or by a clock that is behind, is known.
+// Only a fault that is found later is another one.
+func TestCaseM1_ACountIsNotCorrectedTwiceInOneLook(t *testing.T) {
+	b := newBazaar(t, 16)
+	b.slot("S-1", 10, 1, time.Hour)
+	b.mustHold("U-1", "S-1", 2)
+	b.damageQuota("U-1", ledger.QuotaHolds, 2)
+	found := b.find()
+	outcomes(t, b.repaired(found), done)
+	found[0].Proof.At = b.now().Add(reconcile.RepairApart)
+	outcomes(t, b.repaired(found), skipped)
+	b.balanced()
+	b.clock.Advance(reconcile.RepairApart + time.Millisecond)
+	b.damageQuota("U-1", ledger.QuotaHolds, 1)
+	outcomes(t, b.repaired(b.find()), done)
+	b.balanced()
+}
+
 // An edit of the slot between audit and repair ends the proof.
 func TestRepairOfAnEditedSlotWaitsForTheNextAudit(t *testing.T) {
 	b := newBazaar(t, 5)
