@@ -45,8 +45,8 @@ func saleMutants() []mutant {
 		{
 			name: "capture before the sale",
 			edits: []edit{{
-				sagaSale, "	attempt, paid := d.Reservation.Current()\n	switch {\n",
-				"	attempt, paid := d.Reservation.Current()\n	switch {\n	case paid && d.Sightings[attempt.Number].Payment.Status == payment.StatusAuthorized:\n		return Decision{Effect: Effect{Kind: EffectCapture, Attempt: attempt, AmountMinor: d.Reservation.Amount.AmountMinor}}\n",
+				sagaSale, "	if paid && d.approved() {\n",
+				"	if paid && d.Sightings[attempt.Number].Payment.Status == payment.StatusAuthorized {\n		return Decision{Effect: Effect{Kind: EffectCapture, Attempt: attempt, AmountMinor: d.Reservation.Amount.AmountMinor}}\n	}\n	if paid && d.approved() {\n",
 			}},
 			harm: "a buyer's money is taken, and in the same moment the seat goes to somebody else",
 		},
