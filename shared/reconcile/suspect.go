@@ -210,12 +210,26 @@ func (s *suspicion) sale(row *reservationRow) {
 
 // untold tells of a thing that has not one event for each of its versions.
 func (s *suspicion) untold(about Finding, subject string, last ledger.Version) {
-	var versions []ledger.Version
+	count := map[ledger.Version]int{}
 	if told := s.t.rows.Histories[subject]; told != nil {
-		versions = slices.Sorted(slices.Values(told.Versions))
+		for _, v := range told.Versions {
+			count[v]++
+		}
 	}
+	var without, more []ledger.Version
+	for v := ledger.Version(1); v <= last; v++ {
+		if count[v] == 0 {
+			without = append(without, v)
+		}
+	}
+	for _, v := range slices.Sorted(maps.Keys(count)) {
+		if count[v] > 1 || v > last {
+			more = append(more, v)
+		}
+	}
+	// What is said stays the same while the thing takes further steps.
 	s.wrong(about, flawed(FindingEventMissing, "P5", "an event was lost, or written twice, or the item was written without one",
-		"it is at version %d, and has events of the versions %v", last, versions))
+		"versions without an event: %v, with one too many: %v", without, more))
 }
 
 // histories tells of events of nothing, and of things other than holds and reservations whose
