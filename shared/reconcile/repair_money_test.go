@@ -1,11 +1,13 @@
 package reconcile_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"holdfast/shared/ledger"
+	"holdfast/shared/payment"
 	"holdfast/shared/reconcile"
 )
 
@@ -75,6 +77,25 @@ func (b *bazaar) unwritten(t *testing.T) {
 	}
 }
 
+// auditedBeside runs a whole audit with that provider, and requires that nothing comes of it.
+func (b *bazaar) auditedBeside(t *testing.T, provider reconcile.Payments) {
+	t.Helper()
+	report, err := reconcile.Audit(t.Context(), reconcile.AuditPorts{
+		Segments: b.store, Store: b.store, Payments: provider, Clock: b.clock,
+		Wait: func(context.Context, time.Duration) error { return nil },
+	})
+	if err != nil || len(report.Findings) > 0 {
+		t.Errorf("at %s the audit finds %v, %v", b.now(), report.Findings, err)
+	}
+	repaired, err := b.repairer(guarded{b.store, func(ledger.Change) error {
+		t.Errorf("at %s the audit's repair writes", b.now())
+		return errDown
+	}}).Run(t.Context(), report.Findings, true)
+	if err != nil || repaired.Written() > 0 {
+		t.Errorf("%+v, %v", repaired, err)
+	}
+}
+
 // Case M3: old orders disappeared although the customer had paid. What is paid, and what may
 // be, is neither released nor touched before unknown_max, however wrong the audit is about it;
 // afterwards the units are released, with the compensation recorded as owed.
@@ -121,6 +142,14 @@ func TestCaseM3_NothingUnknownIsRepaired(t *testing.T) {
 	b.balanced()
 }
 
+// unreachable is a provider that answers nothing.
+type unreachable struct{ asked int }
+
+func (u *unreachable) Payments(context.Context, time.Time, ledger.Cursor) ([]payment.Listed, ledger.Cursor, error) {
+	u.asked++
+	return nil, "", &payment.Error{Kind: payment.KindUnreachable, Code: "503", Cause: errDown}
+}
+
 // Case M7: during an outage of the provider all open payments landed with the operators. The
 // audit may say every minute what it likes: nothing that is under way is touched, and nobody
 // is asked.
@@ -131,9 +160,16 @@ func TestCaseM7_OpenPaymentsStayOpenThroughAnOutage(t *testing.T) {
 	for n := range payments {
 		b.pay(b.mustHold(ledger.OwnerID(fmt.Sprintf("U-%d", n)), "S-1", 1), ledger.ReservationPaymentPending)
 	}
-	for range minutes {
+	provider := &unreachable{}
+	for minute := range minutes {
 		b.clock.Advance(time.Minute)
 		b.unwritten(t)
+		if minute%10 == 0 {
+			b.auditedBeside(t, provider)
+		}
+	}
+	if provider.asked == 0 {
+		t.Error("the audit does not ask the provider")
 	}
 	for _, id := range b.reservations {
 		if r, err := b.store.Reservation(t.Context(), id); err != nil || r.Status != ledger.ReservationPaymentPending || r.Version != 1 {
