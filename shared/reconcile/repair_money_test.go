@@ -125,6 +125,7 @@ func TestCaseM3_NothingUnknownIsRepaired(t *testing.T) {
 	for now := b.now(); now.Before(dueAt); now = now.Add(30 * time.Second) {
 		b.clock.Set(now)
 		b.unwritten(t)
+		b.auditedBeside(t, &unreachable{})
 		if got := states(); got != before {
 			t.Fatalf("at %s: %s", now, got)
 		}
