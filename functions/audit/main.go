@@ -56,13 +56,17 @@ func compose(ctx context.Context) (handler, error) {
 	clock, random := system.RealClock{}, system.RealRandom{}
 	source := telemetry.Source{Stage: string(c.Stage), Function: string(topology.FunctionAudit)}
 	logger, metrics := telemetry.NewLogger(os.Stdout, source), telemetry.NewEmitter(os.Stdout, clock, source)
+	payments, err := newPayments(c, shared, clock, logger)
+	if err != nil {
+		return nil, err
+	}
 	table := newTable(c, shared)
 	store := dynamo.NewStore(table, c.TableName, clock, random)
 	fanout, err := reconcile.NewFanout(reconcile.FanoutPorts{
 		Segments: dynamo.NewScan(table, c.TableName),
 		Shelf:    reconcile.NewShelf(objects.NewBucket(newObjects(c, shared), c.AuditBucketName, clock, random)),
 		Tasks:    reconcile.NewTaskQueue(newQueue(c, shared), c.AuditQueueURL),
-		Examine:  &reconcile.Examiner{Store: store, Clock: clock, Wait: clock.Sleep},
+		Examine:  &reconcile.Examiner{Store: store, Payments: payments, Clock: clock, Wait: clock.Sleep},
 		Repair: func(request ledger.RequestID) reconcile.Repairs {
 			return &reconcile.Repairer{
 				Store: store, Expire: commands.New(store, clock, random), Clock: clock, Random: random,

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"holdfast/shared/ledger"
@@ -48,6 +47,9 @@ type Report struct {
 	// Unsettled how many of them could not be looked at in peace.
 	Suspects  int `json:"suspects"`
 	Unsettled int `json:"unsettled"`
+	// Uncompared says why the provider's payments were not compared with the reservations: it
+	// did not answer. All else was looked at, and the payments count as one thing unsettled.
+	Uncompared string `json:"uncompared,omitempty"`
 	// ReadUnits is what reading the segments has cost, in Pages.
 	ReadUnits float64 `json:"read_units"`
 	Pages     int     `json:"pages"`
@@ -107,29 +109,17 @@ type AuditPorts struct {
 	Wait     func(context.Context, time.Duration) error
 }
 
-// Audit reads the whole table in AuditSegments parts at once, beside the traffic, and looks at
-// what does not agree until it is sure.
+// Audit reads the whole table in AuditSegments parts, one after the other, beside the traffic,
+// and looks at what does not agree until it is sure. Where the parts are to be read at once,
+// many workers do (see Fanout).
 func Audit(ctx context.Context, p AuditPorts) (Report, error) {
 	at := p.Clock.Now()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	tallies := make([]*Tally, AuditSegments)
-	var group sync.WaitGroup
+	merged := NewTally(at)
 	for segment := range AuditSegments {
-		group.Go(func() {
-			tally, err := TallySegment(ctx, p.Segments, segment, AuditSegments, at)
-			if err != nil {
-				cancel(err)
-			}
-			tallies[segment] = tally
-		})
-	}
-	group.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return Report{}, err
-	}
-	merged := tallies[0]
-	for _, tally := range tallies[1:] {
+		tally, err := TallySegment(ctx, p.Segments, segment, AuditSegments, at)
+		if err != nil {
+			return Report{}, err
+		}
 		merged.Merge(tally)
 	}
 	return (&Examiner{Store: p.Store, Payments: p.Payments, Clock: p.Clock, Wait: p.Wait}).Examine(ctx, merged)

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -124,7 +125,12 @@ func (e *Examiner) Examine(ctx context.Context, t *Tally) (Report, error) {
 	report.Unsettled = len(x.pending)
 	if e.Payments != nil {
 		payments, err := e.payments(ctx, t)
-		if err != nil {
+		switch failure := (*payment.Error)(nil); {
+		case errors.As(err, &failure) && ctx.Err() == nil:
+			// A provider that does not answer, or has no key yet, keeps nothing else from being told.
+			report.Uncompared = failure.Error()
+			report.Unsettled++
+		case err != nil:
 			return Report{}, fmt.Errorf("audit: comparing with the provider: %w", err)
 		}
 		x.confirmed = append(x.confirmed, payments...)

@@ -41,6 +41,9 @@ func (f *Fanout) tell(ctx context.Context, report AuditReport, settlement Settle
 		}
 		f.ports.Logger.ErrorContext(ctx, "the audit found: "+finding.Cause, attributes(report.Run, finding)...)
 	}
+	if why := report.Report.Uncompared; why != "" {
+		f.ports.Logger.WarnContext(ctx, "the provider's payments were not compared with the reservations", keyRun(report.Run), slog.String("error", why))
+	}
 	f.ports.Logger.InfoContext(ctx, "audit ended", keyRun(report.Run), slog.Int("segments", report.Segments),
 		telemetry.Duration("took_seconds", report.EndedAt.Sub(report.BegunAt)),
 		slog.Int("findings", len(report.Report.Findings)), slog.Int("unsettled", report.Report.Unsettled),

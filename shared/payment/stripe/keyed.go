@@ -3,6 +3,7 @@ package stripe
 import (
 	"context"
 	"sync"
+	"time"
 
 	"holdfast/shared/ledger"
 	"holdfast/shared/payment"
@@ -25,7 +26,10 @@ type Keyed struct {
 	with    payment.Secret
 }
 
-var _ payment.Provider = (*Keyed)(nil)
+var (
+	_ payment.Provider = (*Keyed)(nil)
+	_ payment.Lister   = (*Keyed)(nil)
+)
 
 // NewKeyed returns a Keyed that asks key before each call; key is to keep what it has read.
 // BaseURL is as in Options.
@@ -98,4 +102,13 @@ func (k *Keyed) Refund(ctx context.Context, key payment.Key, id ledger.PaymentID
 		return payment.Payment{}, err
 	}
 	return p.Refund(ctx, key, id, amountMinor)
+}
+
+// Payments lists the payments that were begun at since or later.
+func (k *Keyed) Payments(ctx context.Context, since time.Time, after ledger.Cursor) ([]payment.Listed, ledger.Cursor, error) {
+	p, err := k.provider(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return p.Payments(ctx, since, after)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"holdfast/shared/ledger"
 	"holdfast/shared/payment"
@@ -62,7 +63,13 @@ func TestAChangedKeyIsUsed(t *testing.T) {
 	if _, err = provider.Void(t.Context(), "void", p.ID); err == nil {
 		t.Error("what was captured is voided")
 	}
+	if listed, _, err := provider.Payments(t.Context(), time.Time{}, ""); err != nil || len(listed) != 1 || listed[0].ID != p.ID {
+		t.Errorf("listed: %+v, %v", listed, err)
+	}
 	failure = away
+	if _, _, err := provider.Payments(t.Context(), time.Time{}, ""); !errors.Is(err, away) {
+		t.Errorf("list without a key: %v", err)
+	}
 	for name, call := range map[string]func() (payment.Payment, error){
 		"look up": func() (payment.Payment, error) { return provider.LookUp(t.Context(), p.ID) },
 		"capture": func() (payment.Payment, error) { return provider.Capture(t.Context(), "capture", p.ID, 1000) },
