@@ -55,7 +55,7 @@ type Campaign struct {
 // Report is what a campaign saw.
 type Report struct {
 	Histories, Steps, Requests, Tries, Holds, Undecided int
-	Parked, GivenUp, Prompt, Archived                   int
+	Parked, GivenUp, Prompt, Archived, Audits, Planted  int
 	Ends                                                map[ledger.ReservationStatus]int
 	Took                                                time.Duration
 	Failed                                              []Result // by seed
@@ -118,6 +118,8 @@ func (r *Report) add(one Result) {
 	r.GivenUp += one.GivenUp
 	r.Prompt += one.Prompt
 	r.Archived += one.Archived
+	r.Audits += one.Audits
+	r.Planted += one.Planted
 	r.Undecided += one.Undecided
 	if r.Ends == nil {
 		r.Ends = map[ledger.ReservationStatus]int{}
@@ -136,7 +138,7 @@ func (r Report) String() string {
 	for _, status := range sortedKeys(r.Ends) {
 		ends = append(ends, fmt.Sprintf("%s=%d", status, r.Ends[status]))
 	}
-	return fmt.Sprintf("histories=%d requests=%d tries=%d holds=%d steps=%d undecided=%d failed=%d\nparked=%d given up=%d prompt=%d archived=%d\nreservations: %s\n%.0f histories/s, %.0f steps/s, %.1f s",
-		r.Histories, r.Requests, r.Tries, r.Holds, r.Steps, r.Undecided, len(r.Failed), r.Parked, r.GivenUp, r.Prompt, r.Archived, strings.Join(ends, " "),
+	return fmt.Sprintf("histories=%d requests=%d tries=%d holds=%d steps=%d undecided=%d failed=%d\nparked=%d given up=%d prompt=%d archived=%d audits=%d planted=%d\nreservations: %s\n%.0f histories/s, %.0f steps/s, %.1f s",
+		r.Histories, r.Requests, r.Tries, r.Holds, r.Steps, r.Undecided, len(r.Failed), r.Parked, r.GivenUp, r.Prompt, r.Archived, r.Audits, r.Planted, strings.Join(ends, " "),
 		float64(r.Histories)/seconds, float64(r.Steps)/seconds, seconds)
 }

@@ -53,6 +53,7 @@ type instance struct {
 	saga       *saga.Handler
 	reconciler *reconcile.Handler
 	archiver   *archive.Handler
+	auditor    *auditor
 }
 
 func (w *world) newInstance(name string, function topology.FunctionName) *instance {
@@ -94,6 +95,8 @@ func (i *instance) start() {
 		i.outbox, err = i.newRelay(store)
 	case topology.FunctionReconcile:
 		i.reconciler, err = i.newReconciler(store)
+	case topology.FunctionAudit:
+		i.auditor = i.newAuditor(store)
 	case topology.FunctionArchive:
 		i.archiver, err = i.newArchiver(store)
 	case topology.FunctionWebhook:

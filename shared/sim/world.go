@@ -54,13 +54,17 @@ type world struct {
 	outbox     *instance
 	webhook    *instance
 	reconciler *instance
-	archivers  []*instance // none before the archive begins
-	bucket     *archivetest.Bucket
-	sagas      []*instance
-	queues     map[string]*queue // by their address
-	bank       *bank
-	stream     []*streamShard
-	sequence   int
+	auditor    *instance
+	audits     int // that came to their end beside the traffic
+	// planted counts what was damaged on purpose, and writesAfterPlanting what is written after.
+	planted, writesAfterPlanting int
+	archivers                    []*instance // none before the archive begins
+	bucket                       *archivetest.Bucket
+	sagas                        []*instance
+	queues                       map[string]*queue // by their address
+	bank                         *bank
+	stream                       []*streamShard
+	sequence                     int
 	// relayOutage and sweepOutage are when no batch reaches the relay, and no tick the sweep.
 	relayOutage, sweepOutage outage
 	// poison says that one hold in n can't be ended by the expiry function before the calm.
@@ -129,13 +133,14 @@ func newWorld(seed uint64, faults Faults, contract *httpapi.Contract, keepTrace 
 	w.outbox = w.newInstance("outbox", topology.FunctionOutbox)
 	w.webhook = w.newInstance("webhook", topology.FunctionWebhook)
 	w.reconciler = w.newInstance("reconcile", topology.FunctionReconcile)
+	w.auditor = w.newInstance("audit", topology.FunctionAudit)
 	w.bucket = archivetest.NewBucket(bucketName)
 	return w
 }
 
 // instances are all processes, in a fixed order.
 func (w *world) instances() []*instance {
-	return slices.Concat(w.sweepers, []*instance{w.outbox, w.webhook, w.reconciler}, w.apis, w.sagas, w.archivers)
+	return slices.Concat(w.sweepers, []*instance{w.outbox, w.webhook, w.reconciler, w.auditor}, w.apis, w.sagas, w.archivers)
 }
 
 // committed takes every change of the table to the books and to the stream.
