@@ -5,6 +5,8 @@
 //	go run ./scripts/bench expiry     a peak of overdue holds, ended beside confirms
 //	go run ./scripts/bench hot        one slot and more buyers than units, on one shard and on many
 //	go run ./scripts/bench scale      what a call costs in a small table and in a large one
+//	go run ./scripts/bench audit      what an audit costs in a small table and in a large one,
+//	                                  and with -faults what it finds beside traffic
 //
 // The local engine is not DynamoDB: its absolute figures say little about AWS. What
 // carries over is the ratio between our handler and the bare transaction, and the write
@@ -23,6 +25,7 @@ import (
 	"os/signal"
 
 	"holdfast/shared/ledger"
+	"holdfast/shared/system"
 )
 
 func main() {
@@ -48,19 +51,21 @@ func command(ctx context.Context, out io.Writer, arguments []string) error {
 		return hotCommand(ctx, out, arguments[1:])
 	case "scale":
 		return scaleCommand(ctx, out, arguments[1:])
+	case "audit":
+		return auditCommand(ctx, out, arguments[1:])
 	}
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	holds := flags.Int("holds", 2000, "holds in one round")
 	rounds := flags.Int("rounds", 7, "rounds of each kind; the median is printed")
 	flags.Usage = func() {
-		fmt.Fprintln(flags.Output(), "Usage of bench; others are `bench expiry`, `bench hot` and `bench scale`, each with -h:")
+		fmt.Fprintln(flags.Output(), "Usage of bench; others are `bench expiry`, `bench hot`, `bench scale` and `bench audit`, each with -h:")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("there is no bench %q; there are expiry, hot and scale, and one without a name", flags.Arg(0))
+		return fmt.Errorf("there is no bench %q; there are expiry, hot, scale and audit, and one without a name", flags.Arg(0))
 	}
 	return run(ctx, out, *holds, *rounds)
 }
@@ -116,11 +121,30 @@ func scaleCommand(ctx context.Context, out io.Writer, arguments []string) error 
 	return runScale(ctx, out, sizes, *rounds)
 }
 
+func auditCommand(ctx context.Context, out io.Writer, arguments []string) error {
+	flags := flag.NewFlagSet("bench audit", flag.ExitOnError)
+	largest := flags.Int("largest", 100_000, "holds of the largest table; the others have 30 % and 10 % of them")
+	faults := flags.Bool("faults", false, "audit the largest table beside traffic, clean and then with twelve faults, and repair it")
+	rounds := flags.Int("rounds", 20, "clean audits beside traffic, with -faults")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	if *largest < auditHoldsMin || *largest > holdsMax || *rounds < 0 || *rounds > roundsMax {
+		return fmt.Errorf("-largest must be %d to %d and -rounds 0 to %d", auditHoldsMin, holdsMax, roundsMax)
+	}
+	if *faults {
+		return runAuditFaults(ctx, out, *largest, *rounds, system.RealClock{}.Sleep)
+	}
+	return runAuditCost(ctx, out, []int{*largest / 10, *largest * 3 / 10, *largest})
+}
+
 // Bounds of the flags, so that a run ends by itself.
 const (
 	holdsMax  = 100_000
 	dueMax    = 1_000_000
 	roundsMax = 99
+	// auditHoldsMin leaves enough of every kind to plant each fault in.
+	auditHoldsMin = 1_000
 
 	hotUnitsMax = 100_000
 	workersMax  = 64
