@@ -38,17 +38,3 @@ type Quarantine struct {
 	Reason string
 	At     time.Time
 }
-
-// IndexedHold is what a hold item says of itself and of its place in the due index.
-type IndexedHold struct {
-	Hold   HoldID
-	Status Status
-	// DueAt is when the hold is due by its own terms.
-	DueAt time.Time
-	// InDue says that it is listed among the holds that are due, and Parked that it is among
-	// those that are tried more seldom, each in its own shard. Misplaced says that it is
-	// listed as one of both in another shard.
-	InDue, Parked, Misplaced bool
-	// ListedAt is the time that it is listed under there; zero if none of the three is true.
-	ListedAt time.Time
-}
