@@ -137,7 +137,7 @@ func repairPlanMutants() []mutant {
 		},
 		{
 			name:  "correct stock twice",
-			edits: []edit{{reconcileStock, "if f.Proof.Version != p.slot.Version {", "if f.Proof.Version > p.slot.Version {"}},
+			edits: []edit{{reconcileStock, "case f.Proof.Version != p.slot.Version:", "case f.Proof.Version > p.slot.Version:"}},
 			harm:  "two audits at once take off the same difference twice, and a right number becomes a wrong one",
 			tests: []string{"./shared/reconcile"},
 		},

@@ -27,22 +27,28 @@ func (r *repairRun) repairStock(ctx context.Context, job repairJob) error {
 		if err != nil {
 			return repairStep{}, err
 		}
-		plan, taken := newStockPlan(slot, stock), repairJob{do: job.do, of: job.of}
+		plan := newStockPlan(slot, stock)
+		var agreed []int
 		for _, at := range job.at {
-			one := repairJob{do: job.do, of: job.of, at: []int{at}}
-			f := r.results[at].Action.Finding
-			reason, doubt := plan.add(f)
-			switch {
-			case asked[at]:
-			case doubt != "":
-				asked[at] = true
-				if err := r.ask(ctx, one, doubt); err != nil {
-					return repairStep{}, err
-				}
-			case reason != "":
-				r.say(one, RepairSkipped, reason)
-			default:
+			if reason := plan.add(r.results[at].Action.Finding); reason != "" {
+				r.say(repairJob{at: []int{at}}, RepairSkipped, reason)
+				continue
+			}
+			agreed = append(agreed, at)
+		}
+		taken := repairJob{do: job.do, of: job.of}
+		for _, at := range agreed {
+			doubt := plan.doubt(r.results[at].Action.Finding.Shard)
+			if doubt == "" {
 				taken.at = append(taken.at, at)
+				continue
+			}
+			if asked[at] {
+				continue
+			}
+			asked[at] = true
+			if err := r.ask(ctx, repairJob{do: job.do, of: job.of, at: []int{at}}, doubt); err != nil {
+				return repairStep{}, err
 			}
 		}
 		repairs, notes := plan.repairs()
@@ -81,31 +87,34 @@ func newStockPlan(slot ledger.Slot, stock []ledger.Stock) *stockPlan {
 	return &stockPlan{slot: slot, stock: stock, excess: map[ledger.Shard]ledger.Counters{}, rewrite: map[ledger.Shard]bool{}}
 }
 
-// add takes a finding into the plan, or says why not: for a reason that ends the finding, or
-// in doubt, without numbers that change while the slot is sold, so that the case that is
-// opened stays as it is.
-func (p *stockPlan) add(f Finding) (reason, doubt string) {
-	if p.slot.Version == 0 {
-		return "there is no such slot", ""
-	}
-	if f.Proof.Version != p.slot.Version {
-		return fmt.Sprintf("the slot has taken a step since: it was at version %d, and is at %d", f.Proof.Version, p.slot.Version), ""
-	}
-	found, exists := p.item(f.Shard)
-	if !exists {
-		return "", "the shard has no stock item"
-	}
-	known, none := p.excess[f.Shard], ledger.Counters{}
-	switch {
+// add takes a finding into the plan, or says why it is over.
+func (p *stockPlan) add(f Finding) string {
+	switch known, none := p.excess[f.Shard], (ledger.Counters{}); {
+	case p.slot.Version == 0:
+		return "there is no such slot"
+	case f.Proof.Version != p.slot.Version:
+		return fmt.Sprintf("the slot has taken a step since: it was at version %d, and is at %d", f.Proof.Version, p.slot.Version)
 	case known != none && f.Proof.Excess != none && known != f.Proof.Excess:
-		return "another finding about the same stock item has other numbers", ""
-	case found.Counters.Plus(negative(f.Proof.Excess)).Check() != nil:
-		return "", "without what is too much, the numbers would be impossible: more was promised than there is"
+		return "another finding about the same stock item has other numbers"
 	case known == none:
 		p.excess[f.Shard] = f.Proof.Excess
 	}
 	p.rewrite[f.Shard] = p.rewrite[f.Shard] || f.Kind == FindingTimeToLive
-	return "", ""
+	return ""
+}
+
+// doubt says why a stock item can't be put right by all that was found about it, or "". It has
+// no numbers, which change while the slot is sold, so that the case that is opened stays as it
+// is.
+func (p *stockPlan) doubt(shard ledger.Shard) string {
+	found, exists := p.item(shard)
+	switch {
+	case !exists:
+		return "the shard has no stock item"
+	case found.Counters.Plus(negative(p.excess[shard])).Check() != nil:
+		return "without what is too much, the numbers would be impossible: more was promised than there is"
+	}
+	return ""
 }
 
 func (p *stockPlan) item(shard ledger.Shard) (ledger.Stock, bool) {
@@ -119,6 +128,9 @@ func (p *stockPlan) item(shard ledger.Shard) (ledger.Stock, bool) {
 // repairs are the repairs, in the order of the shards, and each in words.
 func (p *stockPlan) repairs() (repairs []ledger.StockRepair, notes []string) {
 	for _, shard := range slices.Sorted(maps.Keys(p.excess)) {
+		if p.doubt(shard) != "" {
+			continue
+		}
 		found, _ := p.item(shard)
 		want := found.Counters.Plus(negative(p.excess[shard]))
 		if want == found.Counters && found.Terms == p.slot.Terms && !p.rewrite[shard] {

@@ -331,6 +331,24 @@ func TestFindingsOfOneSlotAreRepairedTogether(t *testing.T) {
 	b.balanced()
 }
 
+// What is wrong about one stock item in several ways is right by all of it together: terms
+// that are wrong are put right with numbers that are impossible without the other finding.
+func TestFindingsOfOneItemAreJudgedTogether(t *testing.T) {
+	b := newBazaar(t, 17)
+	b.slot("S-1", 10, 1, time.Hour)
+	slot, _ := b.storedSlot("S-1")
+	beyond := stockFinding(slot, 0, ledger.Counters{Available: 14, Capacity: 14}, start)
+	b.damageStock("S-1", 0, ledger.Counters{Available: 2, Confirmed: 1, Capacity: 3})
+	slot, _ = b.storedSlot("S-1")
+	numbers := stockFinding(slot, 0, ledger.Counters{Available: 2, Confirmed: 1, Capacity: 3}, start)
+	terms := numbers
+	terms.Kind, terms.Proof.Excess = reconcile.FindingStockTerms, ledger.Counters{}
+	beyond.Proof.Version = slot.Version
+	outcomes(t, b.repaired([]reconcile.Finding{terms, beyond}), queued, queued)
+	outcomes(t, b.repaired([]reconcile.Finding{terms, numbers}), done, done)
+	b.balanced()
+}
+
 // A time to live can't be read here, so the item is written also where its numbers are right;
 // nothing else is.
 func TestStockThatDiesIsWrittenAnew(t *testing.T) {
