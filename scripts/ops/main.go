@@ -44,6 +44,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 
 	"holdfast/shared/topology"
 )
@@ -98,7 +99,7 @@ func commandList() []command {
 		{name: "restore", arguments: "KIND BATCH [ID …]", help: "put what was archived back into the table, for a month", as: topology.FunctionArchive, run: restore},
 		{
 			name: "forget", arguments: "OWNER", help: "erase what identifies a person, from the table and from the archive", as: topology.FunctionArchive, run: forgetOwner, flags: forgetFlags,
-			more: "Everywhere the owner's name is written over by forgotten_…, a hash of it with a secret key: all that was one\nperson's stays together, so sums, limits and the audit still hold. It is refused while the owner has a HELD hold\nor a reservation that is not at rest. It may be repeated, and killed and run again.\n\nClose the person's account first: who comes back under the same name is a stranger. What it can't reach: backups\nof the table and its stream (35 days and a day), events that consumers have received, the payment provider, logs\nof requests, reports of audits that found an owner's counts wrong (190 days), and slots that the catalogue has called after the owner; those it names as left. Idempotency\nrecords have no name, and are gone after two days; counters of devices have none either. A case keeps its id.",
+			more: "Everywhere the owner's name is written over by forgotten_…, a hash of it with a secret key: all that was one\nperson's stays together, so sums, limits and the audit still hold. It is refused while the owner has a HELD hold\nor a reservation that is not at rest. It may be repeated, and killed and run again.\n\nClose the person's account first: who comes back under the same name is a stranger. What it can't reach: backups\nof the table and its stream (35 days and a day), events that consumers have received, the payment provider, logs\nof requests, reports of audits that found an owner's counts wrong (190 days), and slots that the catalogue has\ncalled after the owner; those it names as left. Idempotency records have no name, and are gone after two days;\ncounters of devices have none either. A case keeps its id.",
 		},
 		{name: "import", arguments: "FILE", help: "define or change the slots of a file, and go on where it was stopped", as: topology.FunctionAPI, run: importSlots, flags: importFlags},
 	}
@@ -183,7 +184,9 @@ func (c command) printHelp(out io.Writer, flags *flag.FlagSet) {
 
 func printCommands(out io.Writer) {
 	fmt.Fprintln(out, "ops COMMAND [flags] [arguments]; COMMAND -h tells more. For a stage, -environment FILE has the\nenvironment of the function that is named beside the command.")
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, c := range commandList() {
-		fmt.Fprintf(out, "  %-52s %-10s %s\n", strings.TrimSpace(c.name+" "+c.arguments), c.as, c.help)
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", strings.TrimSpace(c.name+" "+c.arguments), c.as, c.help)
 	}
+	_ = w.Flush() // there is nobody to tell that help could not be printed
 }

@@ -69,7 +69,7 @@ func inOrder(events []ledger.TracedEvent) []ledger.TracedEvent {
 	}
 	// A slot is told before what was taken of it, and a reservation before its hold, whose
 	// step it caused.
-	slices.SortFunc(subjects, func(a, b string) int { return compareSubjects(a, b) })
+	slices.SortFunc(subjects, compareSubjects)
 	out := make([]ledger.TracedEvent, 0, len(events))
 	for range events {
 		first := -1

@@ -47,8 +47,9 @@ func whatHold(e, before ledger.TracedEvent) string {
 		return fmt.Sprintf("a late payment of hold %s was let count: %s sold after all", h.Reacquires, lines(h))
 	case ledger.EventHoldReturned:
 		return returned(h, before.Hold)
+	default:
+		return string(e.Type)
 	}
-	return string(e.Type)
 }
 
 // changedHold says what an edit changed.
@@ -133,8 +134,9 @@ func whatReservation(r ledger.Reservation, t ledger.EventType) string {
 		return "money is owed, and the provider will not give it back by itself: a person must see to it"
 	case ledger.EventReservationReview:
 		return "a person must decide" + because(r.Reason)
+	default:
+		return string(t)
 	}
-	return string(t)
 }
 
 // because is the reason, in the words of the API.
