@@ -31,7 +31,7 @@ func (s *System) startFunctions(context.Context) error {
 		host, err := lambdahost.Start(lambdahost.Config{
 			Name: string(function.Name), Binary: s.programs[function.Name], MemoryMiB: function.MemoryMiB,
 			Timeout: function.Timeout, ProcessesMax: processes, Region: cloud.Region,
-			Variables: variables, Log: log,
+			Variables: variables, Log: log, Measured: s.ofFunction(function.Name),
 		})
 		if err != nil {
 			return fmt.Errorf("%w; see the logs in %s", err, s.folder.file(logFolderName))

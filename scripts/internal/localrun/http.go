@@ -59,6 +59,7 @@ func (s *System) startGateway(context.Context) error {
 			Keys: s.issuer.PublicKeys(), Issuer: gateway.LocalIssuer, Audience: gateway.LocalAudience, Now: time.Now,
 		},
 		IntegrationTimeout: topology.IntegrationTimeout, Now: time.Now, Log: s.log, ClaimsAsSent: gateway.RenderClaims,
+		Measured: s.ofGateway,
 	})
 	if err != nil {
 		return err

@@ -36,6 +36,7 @@ var shared struct {
 	once     sync.Once
 	system   *localrun.System
 	observer *observer
+	numbers  numbers
 	err      error
 }
 
@@ -49,7 +50,7 @@ func mustSystem(t *testing.T) (*localrun.System, *observer) {
 		shared.observer = newObserver()
 		shared.system, shared.err = localrun.Start(ctx, localrun.Options{
 			SweepEvery: sweepNever, QueueRetryAfter: time.Second, OwnEngine: true, Between: shared.observer.between,
-			PaymentKeys: paymentKeys, Progress: os.Stderr,
+			PaymentKeys: paymentKeys, Measured: shared.numbers.note, Progress: os.Stderr,
 		})
 	})
 	if shared.err != nil {

@@ -66,6 +66,8 @@ type Options struct {
 	// PaymentKeys are the keys between us and the payment provider. The zero value means
 	// fresh ones.
 	PaymentKeys PaymentKeys
+	// Measured is told each number that AWS would count by itself. Nil means nobody is.
+	Measured func(Number)
 	// Progress is told in short lines what happens. Nil means nobody is told.
 	Progress io.Writer
 }

@@ -58,7 +58,7 @@ func (s *System) openQueue(function topology.Function) error {
 	source, err := queuesource.New(queuesource.Config{
 		Queue: s.queueClient(), QueueURL: queue.URL, QueueARN: queue.ARN, Region: cloud.Region,
 		Trigger: trigger, RetryAfter: retryAfter, Invoke: s.functions[function.Name].Invoke,
-		Clock: system.RealClock{}, Log: s.log,
+		Measured: s.ofQueue(function.Queue.Queue), Clock: system.RealClock{}, Log: s.log,
 	})
 	if err != nil {
 		return err

@@ -80,6 +80,7 @@ func (s *System) openStream(function topology.Function) error {
 		StreamARN: s.streamARN, SortKey: dynamo.AttributeSortKey, Trigger: *function.Stream,
 		FunctionARN: functionARNPrefix + string(function.Name), Invoke: s.functions[function.Name].Invoke,
 		GiveUp:         func(ctx context.Context, failure eventsource.Failure) error { return s.send(ctx, failures, failure) },
+		Measured:       s.ofStream(function.Name),
 		CheckpointFile: s.folder.file(checkpointFileName), Clock: system.RealClock{}, Log: s.log,
 	}}
 	s.onClose(func() error { s.DisableStream(); return nil })
