@@ -11,13 +11,13 @@ import (
 func archiveProofs() map[string]proof {
 	// Records end, and are old enough a day later.
 	old := func(p *plant) {
-		p.run(calmFor)
+		p.run(longCalmFor)
 		p.noTraffic = true
 		p.run(5 * time.Minute)
 		p.clock.Advance(retained)
 	}
 	return map[string]proof{
-		"ArchiveHeartbeat": {fault: func(p *plant) {
+		"ArchiveHeartbeat": {calm: longCalm, fault: func(p *plant) {
 			p.noTraffic = true
 			p.refusing(topology.FunctionArchive, errDenied, "Query")
 			p.run(150 * time.Minute)

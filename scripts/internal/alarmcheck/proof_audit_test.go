@@ -39,10 +39,15 @@ func (p *plant) loseUnits() {
 // auditProofs are faults that only a look at all of the table finds.
 func auditProofs() map[string]proof {
 	// The first audit has come to its end before the fault.
-	audited := func(p *plant) { p.run(auditNext) }
+	audited := func(p *plant) {
+		p.run(longCalmFor)
+		p.noTraffic = true
+		p.run(auditEvery)
+	}
 	lost := proof{calm: audited, fault: func(p *plant) { p.loseUnits(); p.run(auditNext) }}
 	ghost := proof{calm: audited, fault: func(p *plant) {
 		p.refusing(topology.FunctionExpiry, errDenied, "TransactWriteItems")
+		p.hold()
 		p.run(2 * auditNext)
 	}}
 	return map[string]proof{
@@ -50,7 +55,6 @@ func auditProofs() map[string]proof {
 		"AuditGhosts": ghost, "AuditFindingsWarning": ghost,
 		"AuditHeartbeat": {calm: audited, fault: func(p *plant) {
 			p.refusing(topology.FunctionAudit, errDenied, "Scan")
-			p.noTraffic = true
 			p.run(5 * auditEvery)
 		}},
 		// A hold loses its place in the due index, and no message tells of it either.
@@ -61,7 +65,6 @@ func auditProofs() map[string]proof {
 		}},
 		// The ledger closes a slot that is oversold, and something opens it all the same.
 		"AuditOversold": {calm: audited, fault: func(p *plant) {
-			p.noTraffic = true
 			p.sell(3)
 			if status, body := p.request(http.MethodPatch, "/v1/slots/seat", "catalog", `{"capacity":1,"accept_oversold":true}`); status != http.StatusOK {
 				p.tb.Fatalf("lower the capacity: %d %v", status, body)

@@ -18,7 +18,7 @@ func eventProofs() map[string]proof {
 		}}
 	}
 	down := func(d time.Duration) proof {
-		return proof{fault: func(p *plant) { p.bus.Down(true); p.run(d) }}
+		return proof{calm: longCalm, fault: func(p *plant) { p.bus.Down(true); p.run(d) }}
 	}
 	return map[string]proof{
 		"OutboxSetAside":       refusing(2 * time.Minute),
@@ -36,7 +36,7 @@ func eventProofs() map[string]proof {
 			}
 		}},
 		"OutboxLag": {fault: func(p *plant) { p.streamDelay = 90 * time.Second; p.run(6 * time.Minute) }},
-		"ReconcileHeartbeat": {fault: func(p *plant) {
+		"ReconcileHeartbeat": {calm: longCalm, fault: func(p *plant) {
 			p.refusing(topology.FunctionReconcile, errDenied, "Query")
 			p.run(11 * time.Minute)
 		}},

@@ -17,8 +17,13 @@ import (
 	"holdfast/shared/topology"
 )
 
-// calmFor is the traffic before a fault. Each heartbeat but the audit's has beaten in it.
-const calmFor = 16 * time.Minute
+const (
+	// calmFor is the traffic before most faults: what reports each minute has.
+	calmFor = 3 * time.Minute
+	// longCalmFor is the traffic before a fault of what runs more seldom: each heartbeat but the
+	// audit's has beaten in it.
+	longCalmFor = 16 * time.Minute
+)
 
 // proof is a fault that must make an alarm ring.
 type proof struct {
@@ -68,6 +73,9 @@ func TestEveryAlarmRingsForItsFault(t *testing.T) {
 		}
 	}
 }
+
+// longCalm is what goes before faults of what runs more seldom than each minute.
+func longCalm(p *plant) { p.run(longCalmFor) }
 
 func (p *plant) mustBe(a alarmcheck.Alarm, want alarmcheck.State, when string) {
 	p.tb.Helper()
@@ -139,7 +147,7 @@ func (p *plant) outrunning(by topology.FunctionName, tries int) {
 // all functions stop, after its own periods and the two that CloudWatch looks back further.
 func TestCaseB1_SilenceRings(t *testing.T) {
 	p := newPlant(t)
-	p.run(auditEvery + calmFor)
+	p.run(auditEvery + longCalmFor)
 	heard := 0
 	for _, a := range mustAlarms(t) {
 		if a.Missing != alarmcheck.MissingBreaching {
