@@ -34,6 +34,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -117,8 +118,7 @@ func main() {
 
 func run(ctx context.Context, arguments []string, out io.Writer) error {
 	if len(arguments) == 0 || slices.Contains([]string{"help", "-h", "-help", "--help"}, arguments[0]) {
-		printCommands(out)
-		return flag.ErrHelp
+		return cmp.Or(printCommands(out), flag.ErrHelp)
 	}
 	all := commandList()
 	i := slices.IndexFunc(all, func(c command) bool { return c.name == arguments[0] })
@@ -182,11 +182,16 @@ func (c command) printHelp(out io.Writer, flags *flag.FlagSet) {
 	flags.PrintDefaults()
 }
 
-func printCommands(out io.Writer) {
-	fmt.Fprintln(out, "ops COMMAND [flags] [arguments]; COMMAND -h tells more. For a stage, -environment FILE has the\nenvironment of the function that is named beside the command.")
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+// printCommands tells what "ops -h" tells.
+func printCommands(out io.Writer) error {
+	var text strings.Builder
+	text.WriteString("ops COMMAND [flags] [arguments]; COMMAND -h tells more. For a stage, -environment FILE has the\nenvironment of the function that is named beside the command.\n")
 	for _, c := range commandList() {
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", strings.TrimSpace(c.name+" "+c.arguments), c.as, c.help)
+		text.WriteString("  " + strings.TrimSpace(c.name+" "+c.arguments) + "\t" + string(c.as) + "\t" + c.help + "\n")
 	}
-	_ = w.Flush() // there is nobody to tell that help could not be printed
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(w, text.String()); err != nil {
+		return err
+	}
+	return w.Flush()
 }
