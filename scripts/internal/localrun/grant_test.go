@@ -24,6 +24,7 @@ func TestCallsAreTheGrants(t *testing.T) {
 	w.everyKind()
 	p.everyPayment()
 	p.everyOldRecord()
+	w.everyAudit()
 	w.everyDueMessage()
 	slot, owner := w.slot(1, shortHold), w.owner()
 	hold := w.mustHold(owner, slot, 1)

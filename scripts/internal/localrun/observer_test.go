@@ -110,7 +110,7 @@ func (o *observer) pass(w http.ResponseWriter, r *http.Request, function topolog
 		if target == objectServicePrefix+"GetObject" && response != nil && response.StatusCode == http.StatusNotFound {
 			// Who may not list is not told that an object is missing:
 			// https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
-			o.note(function, granted{topology.ResourceArchiveBucket, "s3:ListBucket"})
+			o.note(function, granted{bucketIn(r.URL.Path), "s3:ListBucket"})
 		}
 	}
 	if through == nil {
@@ -124,6 +124,12 @@ func (o *observer) pass(w http.ResponseWriter, r *http.Request, function topolog
 	}
 	w.WriteHeader(response.StatusCode)
 	_, _ = w.Write(answer)
+}
+
+// bucketIn is the bucket in the path of a request to S3.
+func bucketIn(path string) topology.Resource {
+	bucket, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return topology.Resource(bucket)
 }
 
 // note remembers what the function has called.
@@ -201,8 +207,7 @@ func (o *observer) called(function topology.FunctionName) []granted {
 func calledFor(target, requestPath string, body []byte) []granted {
 	_, operation, _ := strings.Cut(target, ".")
 	if strings.HasPrefix(target, objectServicePrefix) {
-		bucket, _, _ := strings.Cut(strings.TrimPrefix(requestPath, "/"), "/")
-		return []granted{{topology.Resource(bucket), "s3:" + operation}}
+		return []granted{{bucketIn(requestPath), "s3:" + operation}}
 	}
 	var request struct {
 		IndexName     string
