@@ -292,6 +292,9 @@ func (s *step) checkGrants(book *reservationBook, e ledger.Event) {
 			s.violated("P3", "moved stock for %s from %s to %s", r.ID, m.From, m.To)
 		}
 		book.granted[stockKey{m.Slot, m.Shard}] += units
+		if slot := s.slots[m.Slot]; slot != nil {
+			slot.granted += max(0, units)
+		}
 		s.slotStep(m.Slot, slotStep{kind: stepCapacity, quantity: units})
 	}
 	want := map[ledger.SlotID]ledger.Units{}

@@ -14,6 +14,7 @@ type slotBook struct {
 	edits   []edit
 	steps   []stepMade   // by holds and grants
 	gone    ledger.Units // given back by holds, and not to be sold again
+	granted ledger.Units // by deliveries
 }
 
 // stepMade is a step of a slot that was committed.
@@ -128,7 +129,8 @@ func editStep(asked kind, before, after ledger.Slot, movements []ledger.Movement
 
 // checkOversold: a slot is marked with what its stock has beyond what there really is, and
 // is closed while it is. Units that were given back for good while the edit was under way
-// are gone from the stock, and the edit does not know.
+// are gone from the stock, and units that were granted are more of it; the edit knows of
+// neither.
 func (b *books) checkOversold(c commit, before, after ledger.Slot, by *request, step slotStep) {
 	if after.Oversold > 0 && after.Terms.Open {
 		b.world.violated("oversold", "%s opened %s, of which %d are promised that there are not", c.by, after.ID, after.Oversold)
@@ -136,8 +138,9 @@ func (b *books) checkOversold(c commit, before, after ledger.Slot, by *request, 
 	least, most := before.Oversold, before.Oversold
 	switch {
 	case by != nil && by.kind == askOversold:
-		least = max(0, b.capacity(before)+step.quantity-ledger.Units(by.capacity))
-		most = least + b.slots[after.ID].gone
+		surplus := b.capacity(before) + step.quantity - ledger.Units(by.capacity)
+		least = max(0, surplus-b.slots[after.ID].granted)
+		most = max(0, surplus) + b.slots[after.ID].gone
 	case by != nil && (by.kind == askCapacity || by.kind == askBatch || by.kind == askOpen && by.open):
 		least, most = 0, 0
 	}
