@@ -193,6 +193,20 @@ func (c *Config) set(v topology.Variable, value string) error {
 		return setDays(&c.ArchiveHoldsAfter, value)
 	case topology.VariableArchiveReservationsAfterDays:
 		return setDays(&c.ArchiveReservationsAfter, value)
+	case topology.VariableAuditQueueURL, topology.VariableAuditBucketName, topology.VariableAuditEverySeconds, topology.VariableAuditRepair:
+		return c.setAudit(v, value)
+	case topology.VariablePaymentSecretID:
+		c.PaymentSecretID = value
+		return check(secretIDPattern, value, "must be the name or the ARN of a secret")
+	default:
+		return errors.New("is a variable that this package does not know")
+	}
+	return nil
+}
+
+// setAudit reads what the audit alone is told.
+func (c *Config) setAudit(v topology.Variable, value string) error {
+	switch v {
 	case topology.VariableAuditQueueURL:
 		c.AuditQueueURL = value
 		return c.checkQueueURL(value)
@@ -205,16 +219,11 @@ func (c *Config) set(v topology.Variable, value string) error {
 			return fmt.Errorf("must be a number of seconds from %d to %d of which a day is a whole number of times", auditEverySecondsMin, auditEverySecondsMax)
 		}
 		c.AuditEvery = time.Duration(seconds) * time.Second
-	case topology.VariableAuditRepair:
+	default: // topology.VariableAuditRepair
 		c.AuditRepair = topology.AuditRepair(value)
 		if !slices.Contains(topology.AuditRepairs(), c.AuditRepair) {
 			return fmt.Errorf("must be one of %v", topology.AuditRepairs())
 		}
-	case topology.VariablePaymentSecretID:
-		c.PaymentSecretID = value
-		return check(secretIDPattern, value, "must be the name or the ARN of a secret")
-	default:
-		return errors.New("is a variable that this package does not know")
 	}
 	return nil
 }

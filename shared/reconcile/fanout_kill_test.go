@@ -1,9 +1,6 @@
 package reconcile_test
 
-import (
-	"fmt"
-	"testing"
-)
+import "testing"
 
 // killAt lets the worker die at the nth call from now, before it is made or after it.
 func (s *spread) killAt(n int, after bool) {
@@ -73,7 +70,7 @@ func TestAnAuditWhoseWorkerWasThoughtDeadEndsOnce(t *testing.T) {
 			s.run(1)
 			s.endedOnce()
 			if t.Failed() {
-				t.Fatal(fmt.Sprintf("stood at call %d, after it: %t; log %s", n, after, s.logs.String()))
+				t.Fatalf("stood at call %d, after it: %t; log %s", n, after, s.logs.String())
 			}
 		}
 	}
