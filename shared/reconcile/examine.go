@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -186,7 +187,7 @@ func (x *examination) look(ctx context.Context, look int) error {
 		}
 	}
 	left, err := x.lookAtSlots(ctx, slots, look)
-	x.pending = append(later, left...)
+	x.pending = slices.Concat(later, left)
 	return err
 }
 

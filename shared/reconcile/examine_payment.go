@@ -62,7 +62,7 @@ func (e *Examiner) payments(ctx context.Context, t *Tally) ([]Finding, error) {
 		if known[id] || first[id].ID == "" {
 			continue
 		}
-		f, err := e.unknown(ctx, t, p)
+		f, err := e.unknown(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +149,7 @@ func (e *Examiner) missingNow(t *Tally, r ledger.Reservation, a attemptRow, list
 
 // unknown is the finding of a payment that no reservation knows, if it has or had money, or can
 // still get it.
-func (e *Examiner) unknown(ctx context.Context, t *Tally, p payment.Listed) ([]Finding, error) {
+func (e *Examiner) unknown(ctx context.Context, p payment.Listed) ([]Finding, error) {
 	if p.Status == payment.StatusVoided {
 		return nil, nil // no money can come of it
 	}

@@ -104,9 +104,7 @@ func (t *Tally) add(r ledger.Records) {
 	for _, v := range r.Reviews {
 		t.rows.Things[ledger.Event{Review: &v}.Subject()] = v.Version
 	}
-	for _, q := range r.Quotas {
-		t.rows.Quotas = append(t.rows.Quotas, q)
-	}
+	t.rows.Quotas = append(t.rows.Quotas, r.Quotas...)
 	for _, e := range r.Events {
 		t.addEvent(e)
 	}
