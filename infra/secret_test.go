@@ -38,7 +38,7 @@ func TestTheSecretIsReadByWhoNeedsIt(t *testing.T) {
 				}
 			}
 		}
-		if want := []string{"ApiFunctionRole", "SagaFunctionRole", "WebhookFunctionRole"}; !slices.Equal(readers, want) {
+		if want := []string{"ApiFunctionRole", "AuditFunctionRole", "SagaFunctionRole", "WebhookFunctionRole"}; !slices.Equal(readers, want) {
 			t.Errorf("the secret is read by %v, want %v", readers, want)
 		}
 		for _, f := range s.mustResources(t, "AWS::Lambda::Function") {
