@@ -109,7 +109,11 @@ func (r Review) InReviewSince() (time.Time, bool) {
 // InReviewSince is since when the reservation waits for a person, and whether it does.
 func (r Reservation) InReviewSince() (time.Time, bool) {
 	waits := r.Status == ReservationReview || r.Status == ReservationRefundRequired
-	return r.UpdatedAt, waits && r.ArchivedIn == ""
+	since := r.StatusSince
+	if since.IsZero() { // of a record that was written before its status had a time
+		since = r.UpdatedAt
+	}
+	return since, waits && r.ArchivedIn == ""
 }
 
 // ClaimedAgainst reports whether somebody else than who works on the case at now.
