@@ -8,7 +8,7 @@
 //
 // It does two things. [Audit] adds everything up again from the items themselves, by its
 // own arithmetic, and names each difference: stock, events, money, and what is counted of
-// each owner. It only reads, and wants a ledger at rest. What an operator has marked as
+// each owner. It only reads, beside the traffic. What an operator has marked as
 // oversold it lists. The [Handler] runs beside the traffic, every few minutes:
 //
 //   - it publishes the events that are unpublished for longer than the stream needs, through

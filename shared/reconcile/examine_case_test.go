@@ -88,7 +88,7 @@ func TestCaseM3_TheAuditLeavesWhatWaitsAlone(t *testing.T) {
 	if len(report.Findings) > 0 {
 		t.Errorf("the audit finds %v", report.Findings)
 	}
-	if held, err := w.Store.Hold(t.Context(), review); err != nil || held.Status != ledger.StatusHeld {
+	if held, err := w.Hold(t.Context(), review); err != nil || held.Status != ledger.StatusHeld {
 		t.Errorf("the hold is %s, %v", held.Status, err)
 	}
 }
