@@ -80,7 +80,10 @@ func dynamoConditionMutants() []mutant {
 		},
 		{
 			name:  "an ended hold stays due",
-			edits: []edit{{dynamoHold, "if due, waiting := h.DueAt(); waiting {", `if due, waiting := h.DueAt(); waiting || h.Status != "" {`}},
+			edits: []edit{
+				{dynamoHold, "if due, waiting := h.DueAt(); waiting {", `if due, waiting := h.DueAt(); waiting || h.Status != "" {`},
+				{dynamoHold, "h.ArchiveFrom(changedAt); archivable {", `h.ArchiveFrom(changedAt); archivable && r.DueShard == "" {`},
+			},
 			harm:  "the sweep reads every hold that ever was, and falls behind",
 		},
 		{
