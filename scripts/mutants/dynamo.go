@@ -79,12 +79,12 @@ func dynamoConditionMutants() []mutant {
 			tests: []string{"./shared/dynamo"},
 		},
 		{
-			name:  "an ended hold stays due",
+			name: "an ended hold stays due",
 			edits: []edit{
 				{dynamoHold, "if due, waiting := h.DueAt(); waiting {", `if due, waiting := h.DueAt(); waiting || h.Status != "" {`},
 				{dynamoHold, "h.ArchiveFrom(changedAt); archivable {", `h.ArchiveFrom(changedAt); archivable && r.DueShard == "" {`},
 			},
-			harm:  "the sweep reads every hold that ever was, and falls behind",
+			harm: "the sweep reads every hold that ever was, and falls behind",
 		},
 		{
 			name:  "a hold is never due",
