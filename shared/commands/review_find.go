@@ -182,12 +182,19 @@ func changedAt(r ledger.Review) time.Time {
 
 // expiryCase is the case of a hold that could not be ended. One that can't even be read is
 // shown all the same.
+//
+// The hold is read first and the record last. So a hold that another operator has ended comes
+// with the record of that decision, and is not taken for one that has ended by itself.
 func (v *Reviews) expiryCase(ctx context.Context, id ledger.HoldID) (Case, error) {
 	c := Case{Name: string(id)}
-	record, err := v.record(ctx, ledger.ReviewExpiry, string(id))
-	if err == nil && v.waiting != nil {
-		c.Failures, err = v.waiting.Failures(ctx, id)
+	hold, holdErr := v.commands.store.Hold(ctx, id)
+	var err error
+	if v.waiting != nil {
+		if c.Failures, err = v.waiting.Failures(ctx, id); err != nil {
+			return Case{}, err
+		}
 	}
+	record, err := v.record(ctx, ledger.ReviewExpiry, string(id))
 	if err != nil {
 		return Case{}, err
 	}
@@ -196,17 +203,17 @@ func (v *Reviews) expiryCase(ctx context.Context, id ledger.HoldID) (Case, error
 		return Case{}, ledger.ReviewNotFound()
 	}
 	c.standing(ledger.ReviewExpiry, string(id), record, c.Failures.DueAt, parked)
-	c.Hold, err = v.commands.store.Hold(ctx, id)
-	switch code := ledger.CodeOf(err); {
+	c.Hold = hold
+	switch code := ledger.CodeOf(holdErr); {
 	case code == ledger.CodeInternal:
-		c.HoldUnreadable = err
+		c.HoldUnreadable = holdErr
 		return c, nil
 	case code == ledger.CodeHoldNotFound:
 		return Case{}, ledger.ReviewNotFound()
-	case err != nil || c.Hold.AttemptOpen == 0:
-		return c, err
+	case holdErr != nil || hold.AttemptOpen == 0:
+		return c, holdErr
 	}
-	c.Reservation, err = v.commands.store.Reservation(ctx, c.Hold.Reservation)
+	c.Reservation, err = v.commands.store.Reservation(ctx, hold.Reservation)
 	return c, err
 }
 
