@@ -67,6 +67,20 @@ func newQueues(clock *systemtest.Clock) *queues {
 
 func (q *queues) of(resource topology.Resource) *queue { return q.all[string(resource)] }
 
+// give puts a message into a queue. Runs that overlap give up at once.
+func (q *queues) give(resource topology.Resource, body string) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.of(resource).put(q.clock.Now(), body, 0)
+}
+
+// holds reports whether there is a message in the queue.
+func (q *queues) holds(resource topology.Resource) bool {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	return len(q.of(resource).messages) > 0
+}
+
 func (q *queue) put(now time.Time, body string, delay time.Duration) *message {
 	q.sent++
 	m := &message{id: fmt.Sprintf("%s-%d", q.name, q.sent), body: body, sent: now, visible: now.Add(delay)}

@@ -109,7 +109,7 @@ func (p *plant) countWaiting(resource topology.Resource) {
 func (p *plant) give(resource topology.Resource, failure any) error {
 	body, err := json.Marshal(failure)
 	if err == nil {
-		p.queues.of(resource).put(p.clock.Now(), string(body), 0)
+		p.queues.give(resource, string(body))
 	}
 	return err
 }
@@ -120,7 +120,7 @@ func scheduleProof() proof {
 		calm: func(p *plant) { p.countWaiting(topology.ResourceScheduleFailures) },
 		fault: func(p *plant) {
 			f := p.function(topology.FunctionReconcile)
-			waiting := func() bool { return len(p.queues.of(topology.ResourceScheduleFailures).messages) > 0 }
+			waiting := func() bool { return p.queues.holds(topology.ResourceScheduleFailures) }
 			p.runUntil(waiting, func(ctx context.Context, clock stopClock) {
 				made, err := schedule.New(schedule.Config{
 					Name: string(f.Name), Trigger: *f.Schedule, Clock: clock, Log: noLog,
