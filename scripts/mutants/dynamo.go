@@ -19,7 +19,7 @@ const (
 const alwaysTrue = `expression.AttributeNotExists(expression.Name("no_such_attribute"))`
 
 func dynamoMutants() []mutant {
-	return slices.Concat(dynamoConditionMutants(), dynamoFailureMutants(), dynamoReadMutants())
+	return slices.Concat(dynamoConditionMutants(), dynamoDueMutants(), dynamoFailureMutants(), dynamoReadMutants())
 }
 
 // dynamoConditionMutants weaken what a write checks.
@@ -78,6 +78,12 @@ func dynamoConditionMutants() []mutant {
 			harm:  "one payment confirms two holds, and the second is given away",
 			tests: []string{"./shared/dynamo"},
 		},
+	}
+}
+
+// dynamoDueMutants put holds into the wrong list.
+func dynamoDueMutants() []mutant {
+	return []mutant{
 		{
 			name: "an ended hold stays due",
 			edits: []edit{

@@ -220,7 +220,7 @@ func (w *world) damage(d *dice) []planted {
 		p := planted{corruption: how, key: key, was: w.database.table.Item(key)}
 		after := how.damage(d, cloneItem(p.was))
 		w.trace.add("DAMAGE %s: %v", how.name, key)
-		w.database.overwrite(d, key, after)
+		w.database.overwrite(key, after)
 		all = append(all, p)
 	}
 	w.planted = len(all)
@@ -236,7 +236,7 @@ func cloneItem(item table.Item) table.Item {
 }
 
 // overwrite puts an item in place of another one, or takes it out, without a word to the books.
-func (d *database) overwrite(by *dice, key table.Key, item table.Item) {
+func (d *database) overwrite(key table.Key, item table.Item) {
 	var mutations []table.Mutation
 	if item == nil {
 		mutation, _ := d.table.Delete(key)
