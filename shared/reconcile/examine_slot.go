@@ -47,6 +47,10 @@ func newPlaces(t *Tally, suspects []*suspect) places {
 	for _, told := range t.rows.Histories {
 		for _, c := range told.Moved {
 			p.addReservation(c.Slot, told.Reservation)
+			// A hold of which only events are left is not known as a row.
+			if of := p.holds[c.Slot]; of != nil && told.Hold != "" {
+				of[told.Hold] = true
+			}
 		}
 	}
 	for _, row := range t.rows.Stock {
@@ -58,7 +62,7 @@ func newPlaces(t *Tally, suspects []*suspect) places {
 }
 
 func (p places) addHold(row *holdRow) {
-	for _, c := range slices.Concat(row.Shares, row.Carry, row.Denied) {
+	for _, c := range slices.Concat(row.Shares, row.Carry, row.Denied, row.Touches) {
 		if of := p.holds[c.Slot]; of != nil {
 			of[row.ID] = true
 		}
@@ -227,9 +231,29 @@ func (x *examination) gather(ctx context.Context, t *Tally, slot ledger.SlotID) 
 				x.places.addReservation(to, row.Reservation)
 			}
 		}
+		if err := x.gatherLost(ctx, t, chunk, holds); err != nil {
+			return err
+		}
 	}
 	for id := range x.places.reservations[slot] {
 		r, err := x.Store.Records(ctx, ledger.RecordsOf{Reservation: id})
+		if err != nil {
+			return err
+		}
+		t.add(r)
+	}
+	return nil
+}
+
+// gatherLost takes into t the events of those holds that are not there: what a lost hold has
+// is in doubt, and nobody may take it for free. Of one that has left the table in order there
+// are none.
+func (x *examination) gatherLost(ctx context.Context, t *Tally, ids []ledger.HoldID, there []ledger.Hold) error {
+	for _, id := range ids {
+		if slices.ContainsFunc(there, func(h ledger.Hold) bool { return h.ID == id }) {
+			continue
+		}
+		r, err := x.Store.Records(ctx, ledger.RecordsOf{Hold: id})
 		if err != nil {
 			return err
 		}
@@ -296,7 +320,9 @@ func (x *examination) refresh(ctx context.Context, edits bool) error {
 		err = eachPage(func(page ledger.Page) (ledger.Cursor, error) {
 			over, next, err := x.Store.EndedHolds(ctx, shard, x.t.rows.At.Add(-ClockSkewMax), page)
 			for _, id := range over {
-				if x.t.rows.Holds[id] == nil && !x.seen[id] {
+				// One that was HELD when it was read may have been brought to another slot since.
+				known := x.t.rows.Holds[id]
+				if (known == nil || known.Status == ledger.StatusHeld) && !x.seen[id] {
 					x.seen[id] = true
 					ids = append(ids, id)
 				}

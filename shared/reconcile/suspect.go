@@ -273,8 +273,12 @@ func wordsOf(subject string) string {
 	return subject
 }
 
-// items tells of items that are overdue to be published, or would be deleted.
+// items tells of items that can't be read, are overdue to be published, or would be deleted.
 func (s *suspicion) items() {
+	for _, item := range s.t.rows.Unreadable {
+		s.wrong(Finding{Subject: "item " + item.String(), Event: item}, flawed(FindingUnreadable, "P5", "the item was written by something else than this ledger, or by a later one",
+			"it can't be read as what its keys say that it is"))
+	}
 	for _, u := range s.t.rows.Unpublished {
 		s.wrong(Finding{Subject: "event " + string(u.ID), Event: u.Item}, flawed(FindingEventUnpublished, "P7", "the stream lost it, and no redrive has come",
 			"it occurred at %s, and is not published", u.OccurredAt.Format("2006-01-02T15:04:05Z07:00")))
@@ -328,13 +332,16 @@ func (s *suspicion) sums() map[item]*stockSum {
 		certain := row.Told && !slices.ContainsFunc(row.Flaws, func(f flaw) bool { return f.Kind == FindingEventMismatch })
 		add(row.Shares, certain)
 		add(row.Carry, certain)
+		for _, c := range row.Touches {
+			at(c).doubtful = true
+		}
 		for _, c := range row.Denied {
 			at(c).denied = at(c).denied.Plus(c.counters())
 			at(c).doubtful = true
 		}
 	}
 	for _, row := range s.t.rows.Reservations {
-		add(row.Granted, true)
+		add(row.Granted, !slices.ContainsFunc(row.Flaws, func(f flaw) bool { return f.Kind == FindingEventMismatch }))
 	}
 	for _, row := range s.t.rows.Slots {
 		add(row.Shares, true)

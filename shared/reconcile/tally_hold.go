@@ -43,6 +43,9 @@ type holdRow struct {
 	// Carry is what its events moved beside that, because the units went on from it to another
 	// hold, or came to it from one, without being available in between.
 	Carry []share `json:"carry,omitempty"`
+	// Touches are the stock items of its lines, while it is not known whether its events are
+	// whole: all that adds to them is in doubt, also what another hold took over from it.
+	Touches []share `json:"touches,omitempty"`
 	// GrantsTo are the slots that its payment credits.
 	GrantsTo []ledger.SlotID `json:"grants_to,omitempty"`
 	// Counts is what it adds to the counts of its owner, and Resources in which of them each of
@@ -99,7 +102,7 @@ func newHoldRow(h ledger.Hold) *holdRow {
 		Reacquires: h.Reacquires, Archived: h.ArchivedIn != "",
 	}
 	if !row.Archived {
-		row.Shares, row.Returned = sharesOf(h), returnedOf(h)
+		row.Shares, row.Returned, row.Touches = sharesOf(h), returnedOf(h), touchesOf(h)
 	}
 	for _, line := range h.Lines {
 		if line.GrantTo != "" {
@@ -149,6 +152,17 @@ func returnedOf(h ledger.Hold) []share {
 		}
 	}
 	return summed(shares)
+}
+
+// touchesOf are the stock items that the lines of a hold were taken from.
+func touchesOf(h ledger.Hold) []share {
+	var touches []share
+	for _, line := range h.Lines {
+		for _, a := range line.Shards {
+			touches = append(touches, share{Slot: line.Slot, Shard: a.Shard})
+		}
+	}
+	return touches
 }
 
 // count notes what the hold adds to what is counted of its owner. One that lies in the archive
@@ -249,11 +263,11 @@ func (t *Tally) settleHold(row *holdRow, told *history) bool {
 	if !told.whole(row.Version) {
 		return false
 	}
-	row.Told = true
+	row.Told, row.Touches = true, nil
 	t.rows.Counts.Events += len(told.Versions)
 	switch more := without(told.Moved, row.Shares); {
 	case len(more) == 0:
-	case row.notRestocked(more):
+	case row.restockedOtherwise(more):
 		row.Shares = told.Moved
 	case row.carries(more):
 		row.Carry = more
@@ -267,12 +281,13 @@ func (t *Tally) settleHold(row *holdRow, told *history) bool {
 	return true
 }
 
-// notRestocked reports whether the difference is that of units which were given back and are
-// not sold again, because the slot was oversold then.
-func (r *holdRow) notRestocked(more []share) bool {
+// restockedOtherwise reports whether the difference is that of units which were given back
+// otherwise than the policy of their line says: they are not sold again because the slot was
+// oversold then, or because they were broken; or they are, because the shop has said so.
+func (r *holdRow) restockedOtherwise(more []share) bool {
 	for _, s := range more {
 		i := slices.IndexFunc(r.Returned, func(back share) bool { return back.Slot == s.Slot && back.Shard == s.Shard })
-		if i < 0 || s.Held != 0 || s.Confirmed != 0 || s.Available > 0 || s.Available < -r.Returned[i].Available {
+		if i < 0 || s.Held != 0 || s.Confirmed != 0 || max(s.Available, -s.Available) > r.Returned[i].Available {
 			return false
 		}
 	}
