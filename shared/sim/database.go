@@ -14,7 +14,6 @@ import (
 	"github.com/aws/smithy-go"
 
 	"holdfast/shared/dynamo"
-	"holdfast/shared/ledger"
 	"holdfast/shared/sim/table"
 )
 
@@ -274,19 +273,6 @@ func keyOf(item table.Item) table.Key {
 		return value.Value
 	}
 	return table.Key{Partition: text(dynamo.AttributePartitionKey), Sort: text(dynamo.AttributeSortKey)}
-}
-
-// ScanRecords reads the whole table at one moment, for the audit.
-func (d *database) ScanRecords(_ context.Context, visit func(ledger.Records) error) error {
-	var items []map[string]types.AttributeValue
-	for _, item := range d.table.Items() {
-		items = append(items, item)
-	}
-	records, err := dynamo.DecodeRecords(items)
-	if err != nil {
-		return err
-	}
-	return visit(records)
 }
 
 // expired lists the items whose time to live is over.

@@ -46,8 +46,8 @@ func NewLogger(w io.Writer, source Source) *slog.Logger {
 		slog.String(DimensionStage, source.Stage), slog.String(propertyFunction, source.Function))
 }
 
-// AboutHold is the hold, and its reservation if it has one.
-func AboutHold(h ledger.Hold) []slog.Attr {
+// aboutHold is the hold, and its reservation if it has one.
+func aboutHold(h ledger.Hold) []slog.Attr {
 	out := []slog.Attr{slog.String(KeyHoldID, string(h.ID))}
 	if h.Reservation != "" {
 		out = append(out, slog.String(KeyReservationID, string(h.Reservation)))
@@ -72,7 +72,7 @@ func AboutEvent(e ledger.Event) []slog.Attr {
 	out := []slog.Attr{slog.String(KeyEventID, string(e.ID))}
 	switch {
 	case e.Hold != nil:
-		out = append(out, AboutHold(*e.Hold)...)
+		out = append(out, aboutHold(*e.Hold)...)
 	case e.Reservation != nil:
 		out = append(out, AboutReservation(*e.Reservation)...)
 	case e.Slot != nil:

@@ -38,9 +38,9 @@ const (
 	MetricSagaDwellReviewSeconds         MetricName = "saga_dwell_review_seconds"
 )
 
-// DwellMetric is the metric of how long reservations are in the status, and whether there is
+// dwellMetric is the metric of how long reservations are in the status, and whether there is
 // one: where a reservation has come to its end, it stays.
-func DwellMetric(status ledger.ReservationStatus) (MetricName, bool) {
+func dwellMetric(status ledger.ReservationStatus) (MetricName, bool) {
 	switch status {
 	case ledger.ReservationPaymentPending:
 		return MetricSagaDwellPaymentPendingSeconds, true

@@ -34,7 +34,7 @@ func (s *Spread) Empty() bool {
 
 // AddDwell gathers how long a reservation was in the status, if that is not an end.
 func AddDwell(to *Spread, status ledger.ReservationStatus, dwell time.Duration) {
-	if metric, counts := DwellMetric(status); counts {
+	if metric, counts := dwellMetric(status); counts {
 		to.Add(metric, dwell.Seconds())
 	}
 }
