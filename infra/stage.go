@@ -57,7 +57,7 @@ type stage struct {
 type settings struct {
 	stage
 	JWTIssuer, JWTAudience string
-	// AlarmEmail hears the alarms; empty means that the topic has no subscriber yet.
+	// AlarmEmail hears the alarms; empty means that its topics have no subscriber yet.
 	AlarmEmail string
 	// Example says that issuer and audience are the example ones.
 	Example bool
