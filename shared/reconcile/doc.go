@@ -6,18 +6,21 @@
 // last of its faults: an event that the stream lost is missed by nobody who reads the
 // stream, and a hold that the due index does not list is seen by no sweep.
 //
-// It does two things. [Audit] adds everything up again from the items themselves, by its
-// own arithmetic, and names each difference: stock, events, money, and what is counted of
-// each owner. It only reads, beside the traffic. What an operator has marked as
-// oversold it lists. The [Handler] runs beside the traffic, every few minutes:
+// It does three things. An audit adds everything up again from the items themselves, by its
+// own arithmetic, beside the traffic, and names each difference: stock, events, money, lists,
+// and what is counted of each owner. What an operator has marked as oversold it lists. It only
+// reads. [Audit] does it in one process; a [Fanout] spreads it over many, begins one in every
+// interval, and tells of it.
+//
+// A [Repairer] deals with what an audit found. What is certain and can be undone it puts right,
+// by the ledger's own commands; of all else it asks a person.
+//
+// The [Handler] runs every few minutes:
 //
 //   - it publishes the events that are unpublished for longer than the stream needs, through
 //     the relay's own code (see outbox.Redrive), and tells how old the oldest one is, also
 //     when it could publish nothing;
-//   - it counts the events in quarantine, which wait for a person;
-//   - it reads one rolling segment of the table and compares each hold with its place in the
-//     due index ([Hole], case B8). In eight hours it has seen every hold. It repairs no
-//     hole: each is a fault of ours that somebody must understand, and an alarm says so.
+//   - it counts the events in quarantine, which wait for a person.
 //
 // Each part that can't be read leaves its number out, as zero would be a lie.
 package reconcile
