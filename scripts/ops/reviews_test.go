@@ -42,46 +42,61 @@ func (w *world) tryOps(name string, arguments ...string) (string, error) {
 	return out.String(), err
 }
 
-// The whole queue on the real engine: all kinds are listed and shown, claimed, and decided by
-// one person, with who and why; what can't be taken back is only told until -yes is given.
-func TestReviews(t *testing.T) {
-	w := newWorld(t, time.Hour)
-	reservation := w.late()
-	parked, event := w.hold(), w.hold()
-	isParked, err := w.store.Park(t.Context(), ledger.DueHold{ID: parked.ID, DueAt: parked.ReleaseAt}, 3, time.Now().Add(time.Hour))
+// reviewQueue is one thing of each kind that waits for a person.
+type reviewQueue struct {
+	reservation ledger.ReservationID
+	parked      ledger.HoldID
+	event       ledger.EventItem
+	ids         map[ledger.ReviewKind]string
+}
+
+// mustReviewQueue makes them wait.
+func (w *world) mustReviewQueue() reviewQueue {
+	w.t.Helper()
+	ctx, now := w.t.Context(), w.clock.Now()
+	reservation, parked, event := w.late(), w.hold(), w.hold()
+	isParked, err := w.store.Park(ctx, ledger.DueHold{ID: parked.ID, DueAt: parked.ReleaseAt}, 3, time.Now().Add(time.Hour))
 	if err != nil || !isParked {
-		t.Fatalf("parked %t, %v", isParked, err)
+		w.t.Fatalf("parked %t, %v", isParked, err)
 	}
 	item := ledger.EventItem{PartitionKey: "HOLD#" + string(event.ID), SortKey: "EVENT#0000000001"}
-	w.check(w.store.Quarantine(t.Context(), item, "too_large", w.clock.Now()))
-	events, err := w.store.HoldEvents(t.Context(), event.ID)
+	w.check(w.store.Quarantine(ctx, item, "too_large", now))
+	events, err := w.store.HoldEvents(ctx, event.ID)
 	w.check(err)
-	finding := ledger.NewReview(ledger.ReviewFinding, "payment pi_9", w.clock.Now())
+	finding := ledger.NewReview(ledger.ReviewFinding, "payment pi_9", now)
 	finding.Finding, finding.Evidence = "payment_without_reservation", "nobody knows it"
-	w.check(w.store.Commit(t.Context(), ledger.OpenReview(ledger.Review{}, finding, ledger.Origin{Actor: ledger.ActorSystem, EventID: events[0].ID + "x"}, w.clock.Now())))
+	w.check(w.store.Commit(ctx, ledger.OpenReview(ledger.Review{}, finding, ledger.Origin{Actor: ledger.ActorSystem, EventID: events[0].ID + "x"}, now)))
+	return reviewQueue{reservation, parked.ID, item, map[ledger.ReviewKind]string{
+		ledger.ReviewReservation: string(reservation), ledger.ReviewExpiry: string(parked.ID),
+		ledger.ReviewEvent: string(events[0].ID), ledger.ReviewFinding: string(finding.ID),
+	}}
+}
 
-	ids := map[ledger.ReviewKind]string{
-		ledger.ReviewReservation: string(reservation), ledger.ReviewExpiry: string(parked.ID), ledger.ReviewEvent: string(events[0].ID), ledger.ReviewFinding: string(finding.ID),
-	}
-	waits := func(arguments ...string) map[ledger.ReviewKind]string {
-		t.Helper()
-		var all []waitingCase
-		w.opsJSON(&all, "reviews", arguments...)
-		out := map[ledger.ReviewKind]string{}
-		for _, c := range all {
-			if out[c.Kind] = c.Case; c.WaitingSince.IsZero() || c.Summary == "" || !c.Waits {
-				t.Errorf("listed is %+v", c)
-			}
+// reviews are the cases that the command lists, by their kinds.
+func (w *world) reviews(arguments ...string) map[ledger.ReviewKind]string {
+	w.t.Helper()
+	var all []waitingCase
+	w.opsJSON(&all, "reviews", arguments...)
+	out := map[ledger.ReviewKind]string{}
+	for _, c := range all {
+		if out[c.Kind] = c.Case; c.WaitingSince.IsZero() || c.Summary == "" || !c.Waits {
+			w.t.Errorf("listed is %+v", c)
 		}
-		return out
 	}
-	all := waits()
+	return out
+}
+
+// All kinds of cases are listed and shown, with what can be decided.
+func TestReviewsAreListedAndShown(t *testing.T) {
+	w := newWorld(t, time.Hour)
+	q := w.mustReviewQueue()
+	all := w.reviews()
 	text := w.ops("reviews", "list")
-	for kind, id := range ids {
+	for kind, id := range q.ids {
 		if all[kind] != id || !strings.Contains(text, id) {
 			t.Errorf("listed of %s is %q, want %q:\n%s", kind, all[kind], id, text)
 		}
-		if one := waits("-kind", string(kind)); len(one) != 1 || one[kind] != id {
+		if one := w.reviews("-kind", string(kind)); len(one) != 1 || one[kind] != id {
 			t.Errorf("-kind %s lists %v", kind, one)
 		}
 		var shown waitingCase
@@ -90,11 +105,18 @@ func TestReviews(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"its payment came after the hold was over", "1000 KRW", "pi_1, authorized", "approve", "the payment counts"} {
-		if text := w.ops("reviews", "show", string(reservation)); !strings.Contains(text, want) {
+		if text := w.ops("reviews", "show", string(q.reservation)); !strings.Contains(text, want) {
 			t.Errorf("show lacks %q:\n%s", want, text)
 		}
 	}
+}
 
+// The whole queue on the real engine: cases of all kinds are decided by one person, with who
+// and why; what can't be taken back is only told until -yes is given.
+func TestReviewsAreDecided(t *testing.T) {
+	w := newWorld(t, time.Hour)
+	q := w.mustReviewQueue()
+	reservation := q.reservation
 	if text := w.ops("reviews", "claim", string(reservation), "-who", "olga"); !strings.Contains(text, "operator:olga") {
 		t.Errorf("claim prints %s", text)
 	}
@@ -113,21 +135,21 @@ func TestReviews(t *testing.T) {
 		ledger.ReviewReservation: ledger.DecisionApprove, ledger.ReviewExpiry: ledger.DecisionRelease,
 		ledger.ReviewEvent: ledger.DecisionRetry, ledger.ReviewFinding: ledger.DecisionDismiss,
 	} {
-		w.opsJSON(&decided, "reviews", "decide", ids[kind], string(d), "-who", "olga", "-why", "because", "-yes")
-		if decided.Case != ids[kind] || decided.Decision != d || !decided.Decided || decided.Effect == "" {
+		w.opsJSON(&decided, "reviews", "decide", q.ids[kind], string(d), "-who", "olga", "-why", "because", "-yes")
+		if decided.Case != q.ids[kind] || decided.Decision != d || !decided.Decided || decided.Effect == "" {
 			t.Errorf("%s: %+v", kind, decided)
 		}
 	}
-	if left := waits(); len(left) != 0 {
+	if left := w.reviews(); len(left) != 0 {
 		t.Errorf("still waiting: %v", left)
 	}
 	if r, err := w.store.Reservation(t.Context(), reservation); err != nil || r.Status != ledger.ReservationAuthorized || r.ApprovedAt.IsZero() {
 		t.Errorf("the reservation is %+v, %v", r, err)
 	}
-	if h, err := w.store.Hold(t.Context(), parked.ID); err != nil || h.Status != ledger.StatusExpired {
+	if h, err := w.store.Hold(t.Context(), q.parked); err != nil || h.Status != ledger.StatusExpired {
 		t.Errorf("the hold is %s, %v", h.Status, err)
 	}
-	stored, err := w.store.UnpublishedEvents(t.Context(), []ledger.EventItem{item})
+	stored, err := w.store.UnpublishedEvents(t.Context(), []ledger.EventItem{q.event})
 	if err != nil || len(stored) != 1 || stored[0].Quarantine != nil {
 		t.Errorf("the event is %+v, %v", stored, err)
 	}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,7 +27,26 @@ import (
 	"holdfast/shared/system/systemtest"
 )
 
-func TestMain(m *testing.M) { dynamotest.Main(m) }
+func TestMain(m *testing.M) { dynamotest.Main(tests{m}) }
+
+// tests are those of this package, with a folder for what all of them need.
+type tests struct{ m *testing.M }
+
+// emulator is the program of the emulator, which the first test that wants it builds: linking
+// it takes longer than most tests.
+var emulator func() (string, error)
+
+// Run runs the tests.
+func (t tests) Run() int {
+	folder, err := os.MkdirTemp("", "ops")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // a scratch folder that stays harms nobody
+	emulator = sync.OnceValues(func() (string, error) { return cloud.Build(context.Background(), "../..", folder) })
+	return t.m.Run()
+}
 
 const (
 	slotID     ledger.SlotID = "seat"
@@ -56,7 +77,7 @@ func newWorld(t *testing.T, ago time.Duration) *world {
 	t.Helper()
 	w := &world{t: t, clock: systemtest.NewClock(time.Now().UTC().Truncate(time.Millisecond).Add(-ago))}
 	w.client, w.table = dynamotest.NewTable(t)
-	program, err := cloud.Build(t.Context(), "../..", t.TempDir())
+	program, err := emulator()
 	w.check(err)
 	w.cloud, err = cloud.Start(t.Context(), program, io.Discard)
 	w.check(err)

@@ -32,8 +32,9 @@ var packageEngine struct {
 
 // Main runs the tests of a package, and ends their engine after the last one. A test
 // package that uses Engine or NewTable calls it from TestMain. The engine is started by
-// the first test that wants it, so that running none of them costs nothing.
-func Main(m *testing.M) {
+// the first test that wants it, so that running none of them costs nothing. A *testing.M is
+// what it runs, or what does something around one.
+func Main(m interface{ Run() int }) {
 	packageEngine.mu.Lock()
 	packageEngine.inMain = true
 	packageEngine.mu.Unlock()
