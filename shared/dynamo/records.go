@@ -16,7 +16,7 @@ const recordsItemsMax = 100_000
 
 // Records returns all that is stored of one thing, itself with its places in the lists and its
 // events, strongly consistent. A thing that is not there has no records. What a step changes
-// in between may be seen in part: the versions tell.
+// in between may be seen in part: the versions tell. An item that can't be read is named.
 func (s *Store) Records(ctx context.Context, of ledger.RecordsOf) (ledger.Records, error) {
 	key, err := keyOfRecords(of)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Store) Records(ctx context.Context, of ledger.RecordsOf) (ledger.Record
 			return ledger.Records{}, internal("reading "+key.PartitionKey, fmt.Errorf("it has more than %d items", recordsItemsMax))
 		}
 		if start = page.last; len(start) == 0 {
-			return DecodeRecords(items)
+			return readRecords(items), nil
 		}
 	}
 }

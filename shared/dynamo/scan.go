@@ -33,8 +33,8 @@ func NewScan(client ScanClient, table string) *Scan { return &Scan{client: clien
 
 // ScanSegment reads one page of one of total segments of the table, and hands on what the
 // ledger keeps. Records of idempotency, of uniqueness and of signals are passed over. A page
-// may be empty and not be the last. The read is not consistent, at half the price: whoever
-// finds something wrong looks again.
+// may be empty and not be the last. An item that can't be read is named in it. The read is not
+// consistent, at half the price: whoever finds something wrong looks again.
 func (s *Scan) ScanSegment(ctx context.Context, segment, total int, after ledger.Cursor) (ledger.RecordsPage, error) {
 	start, err := scanStart(after)
 	if err != nil {
@@ -47,12 +47,11 @@ func (s *Scan) ScanSegment(ctx context.Context, segment, total int, after ledger
 	if err != nil {
 		return ledger.RecordsPage{}, readFailed(fmt.Sprintf("scanning segment %d of %d", segment, total), err)
 	}
-	records, err := DecodeRecords(out.Items)
-	page := ledger.RecordsPage{Records: records, Next: scanNext(out.LastEvaluatedKey)}
+	page := ledger.RecordsPage{Records: readRecords(out.Items), Next: scanNext(out.LastEvaluatedKey)}
 	if out.ConsumedCapacity != nil {
 		page.ReadUnits = aws.ToFloat64(out.ConsumedCapacity.CapacityUnits)
 	}
-	return page, err
+	return page, nil
 }
 
 // ScanRecords reads every item at once, strongly consistent, as ScanSegment does page by page.
@@ -107,6 +106,20 @@ func DecodeRecords(items []map[string]types.AttributeValue) (ledger.Records, err
 		}
 	}
 	return records, nil
+}
+
+// readRecords is DecodeRecords for who must go on: an item that can't be read is named among
+// the records, and keeps none of the others from being told.
+func readRecords(items []map[string]types.AttributeValue) ledger.Records {
+	var records ledger.Records
+	for _, i := range items {
+		before := records
+		if err := addRecord(&records, i); err != nil {
+			records = before
+			records.Unreadable = append(records.Unreadable, eventItem(i))
+		}
+	}
+	return records
 }
 
 func addRecord(page *ledger.Records, i item) error {

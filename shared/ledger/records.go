@@ -24,6 +24,9 @@ type Records struct {
 	Unpublished []UnpublishedEvent
 	// Mortal are items that are in use and have a time to live all the same.
 	Mortal []MortalItem
+	// Unreadable are items that can't be read as what their keys say that they are: nothing
+	// else here tells of them.
+	Unreadable []EventItem
 }
 
 // MortalItem is an item that will be deleted by itself.

@@ -58,10 +58,22 @@ type Examiner struct {
 // suspect is something that did not agree when it was first read.
 type suspect struct {
 	of subject
-	// wrong counts the looks that have found it wrong at a stable moment, and found is what the
-	// last one found.
-	wrong int
-	found []Finding
+	// wrong counts the looks that have found the same wrong about it at a stable moment. Of a
+	// slot that is busy each look may see another stock item in peace, so that what they find
+	// is counted apart.
+	wrong map[sameWrong]int
+}
+
+// sameWrong says what is wrong, and by how much: a difference stays the same while the thing is
+// busy, and what is only under way is another one at each look.
+type sameWrong struct {
+	of     findingKey
+	excess ledger.Counters
+	above  ledger.Units
+}
+
+func sameWrongOf(f Finding) sameWrong {
+	return sameWrong{keyOf(f), f.Proof.Excess, f.Proof.Was - f.Proof.Want}
 }
 
 // subject is what is looked at as a whole. One of its parts is set.
@@ -72,7 +84,7 @@ type subject struct {
 	owner       ledger.OwnerID
 	count       ledger.QuotaKey  // over all owners
 	thing       string           // the subject of a policy's events, or of a case's
-	item        ledger.EventItem // an event that is not published, or an item with a time to live
+	item        ledger.EventItem // one that is not published, has a time to live, or can't be read
 }
 
 // subjectOf is what has to be looked at again for a finding.
@@ -98,6 +110,7 @@ type examination struct {
 	t         *Tally
 	resources map[ledger.SlotID]resource
 	gone      map[ledger.QuotaKey]ledger.Units
+	learned   map[ledger.QuotaKey]bool // of which gone was read anew
 	pending   []*suspect
 	confirmed []Finding
 	// recent are holds that the tally does not know, or not as they are now, and seen those
@@ -143,7 +156,7 @@ func (e *Examiner) Examine(ctx context.Context, t *Tally) (Report, error) {
 func newExamination(e *Examiner, t *Tally) *examination {
 	x := &examination{
 		Examiner: e, t: t, gone: t.salesGone(), recent: map[ledger.HoldID]*holdRow{}, seen: map[ledger.HoldID]bool{},
-		resources: map[ledger.SlotID]resource{},
+		resources: map[ledger.SlotID]resource{}, learned: map[ledger.QuotaKey]bool{},
 	}
 	for id, row := range t.rows.Slots {
 		x.resources[id] = row.Resource
@@ -152,11 +165,11 @@ func newExamination(e *Examiner, t *Tally) *examination {
 	suspect1 := func(of subject) {
 		if !known[of] {
 			known[of] = true
-			x.pending = append(x.pending, &suspect{of: of})
+			x.pending = append(x.pending, &suspect{of: of, wrong: map[sameWrong]int{}})
 		}
 	}
 	for _, f := range t.Suspects() {
-		if f.Kind != FindingEventUnpublished && f.Kind != FindingTimeToLive {
+		if f.Kind != FindingEventUnpublished && f.Kind != FindingTimeToLive && f.Kind != FindingUnreadable {
 			suspect1(subjectOf(f))
 		}
 	}
@@ -165,6 +178,9 @@ func newExamination(e *Examiner, t *Tally) *examination {
 	}
 	for _, m := range t.rows.Mortal {
 		suspect1(subject{item: m.Item})
+	}
+	for _, item := range t.rows.Unreadable {
+		suspect1(subject{item: item})
 	}
 	x.places = newPlaces(t, x.pending)
 	return x
@@ -179,6 +195,10 @@ func (x *examination) look(ctx context.Context, look int) error {
 			continue
 		}
 		stable, found, err := x.lookAt(ctx, s.of)
+		if len(x.t.rows.Unreadable) > 0 && ledger.CodeOf(err) == ledger.CodeInternal {
+			// It needs an item that can't be read, which is told by itself.
+			stable, found, err = false, nil, nil
+		}
 		if err != nil {
 			return err
 		}
@@ -199,16 +219,19 @@ func (x *examination) decide(s *suspect, stable bool, found []Finding) bool {
 	case len(found) == 0:
 		return false
 	}
-	s.wrong, s.found = s.wrong+1, found
-	if s.wrong < LooksAgreeing {
-		return true
-	}
-	at := x.Clock.Now()
+	left, at := false, x.Clock.Now()
 	for _, f := range found {
-		f.Proof.At = at
-		x.confirmed = append(x.confirmed, f)
+		same := sameWrongOf(f)
+		s.wrong[same]++
+		switch looks := s.wrong[same]; {
+		case looks < LooksAgreeing:
+			left = true
+		case looks == LooksAgreeing:
+			f.Proof.At = at
+			x.confirmed = append(x.confirmed, f)
+		}
 	}
-	return false
+	return left
 }
 
 // lookAt looks at anything but a slot. It reports whether nothing about it was under way.

@@ -56,6 +56,9 @@ func (x *examination) readDeal(ctx context.Context, of subject) (deal, error) {
 		}
 		d.states[name] = "none"
 		for _, h := range r.Holds {
+			if err := x.learnResources(ctx, h.Hold); err != nil {
+				return d, err
+			}
 			d.states[name] = fmt.Sprintf("%d %s", h.Hold.Version, h.Hold.ArchivedIn)
 			next = append(next, ledger.RecordsOf{Reservation: h.Hold.Reservation}, ledger.RecordsOf{Hold: h.Hold.Reacquires})
 		}
@@ -66,6 +69,24 @@ func (x *examination) readDeal(ctx context.Context, of subject) (deal, error) {
 		d.tally.add(r)
 	}
 	return d, nil
+}
+
+// learnResources reads the resources of those slots of a hold that the tally does not know: it
+// may have read the place of a slot before the slot was made.
+func (x *examination) learnResources(ctx context.Context, h ledger.Hold) error {
+	for _, line := range h.Lines {
+		if _, known := x.resources[line.Slot]; known {
+			continue
+		}
+		r, err := x.Store.Records(ctx, ledger.RecordsOf{Slot: line.Slot})
+		if err != nil {
+			return err
+		}
+		for _, s := range r.Slots {
+			x.resources[s.ID] = resource{s.ResourceType, s.ResourceID}
+		}
+	}
+	return nil
 }
 
 // lookAtThing looks at a policy or a case and its events.
@@ -102,7 +123,8 @@ func versionOf(r ledger.Records) ledger.Version {
 	return version
 }
 
-// lookAtItem looks whether an item still waits to be published, or has a time to live.
+// lookAtItem looks whether an item still waits to be published, has a time to live, or can't be
+// read.
 func (x *examination) lookAtItem(ctx context.Context, of ledger.EventItem) ([]Finding, error) {
 	r, err := x.Store.Records(ctx, ledger.RecordsOf{Item: of})
 	if err != nil {
@@ -117,6 +139,11 @@ func (x *examination) lookAtItem(ctx context.Context, of ledger.EventItem) ([]Fi
 	for _, m := range r.Mortal {
 		if m.Item == of {
 			t.rows.Mortal = append(t.rows.Mortal, m)
+		}
+	}
+	for _, item := range r.Unreadable {
+		if item == of {
+			t.rows.Unreadable = append(t.rows.Unreadable, item)
 		}
 	}
 	found := t.Suspects()

@@ -14,6 +14,9 @@ type ownerState struct {
 	quota    ledger.Quota
 	versions map[ledger.HoldID]string
 	tally    *Tally
+	// lost says that there are events of a hold of the owner, and the hold is not there: what it
+	// counts for is in doubt.
+	lost bool
 }
 
 // lookAtOwner reads what is counted of an owner and the owner's holds, twice. If all are alike
@@ -23,12 +26,58 @@ func (x *examination) lookAtOwner(ctx context.Context, owner ledger.OwnerID) (bo
 	if err != nil {
 		return false, nil, err
 	}
-	found := slices.DeleteFunc(state.tally.Suspects(), func(f Finding) bool { return f.Owner != owner })
-	return stable, found, nil
+	findings := func() []Finding {
+		found := slices.DeleteFunc(state.tally.Suspects(), func(f Finding) bool { return f.Owner != owner })
+		for i := range found {
+			found[i].Proof.Certain = found[i].Proof.Certain && !state.lost
+		}
+		return found
+	}
+	for _, f := range findings() {
+		if f.Proof.Was > f.Proof.Want {
+			if err := x.learnGone(ctx, f.Count); err != nil {
+				return false, nil, err
+			}
+		}
+	}
+	return stable, findings(), nil
+}
+
+// learnGone reads anew, once, what is archived of the slots under a key. A mark of the archive
+// that came after a stock item was read, and before its hold, is in what the tally knows of the
+// hold alone, so that too little seems to have left the table.
+func (x *examination) learnGone(ctx context.Context, key ledger.QuotaKey) error {
+	if x.learned[key] {
+		return nil
+	}
+	archived := map[ledger.SlotID]ledger.Units{}
+	for _, row := range x.t.rows.Stock {
+		of, known := x.resources[row.Slot]
+		if key != keyOfSlot(row.Slot) && (!known || key != keyOfResource(of)) {
+			continue
+		}
+		r, err := x.Store.Records(ctx, ledger.RecordsOf{Slot: row.Slot, Shard: row.Shard, OfStock: true})
+		if err != nil {
+			return err
+		}
+		for _, s := range r.Stock {
+			archived[row.Slot] += s.Archived.Confirmed
+		}
+	}
+	var gone ledger.Units
+	for slot, units := range archived {
+		gone += max(0, units-x.t.rows.ArchivedSales[slot])
+	}
+	x.gone[key] = max(x.gone[key], gone)
+	x.learned[key] = true
+	return nil
 }
 
 // lookAtCount looks at one count over all owners of whom it is more than their holds have.
 func (x *examination) lookAtCount(ctx context.Context, key ledger.QuotaKey) (bool, []Finding, error) {
+	if err := x.learnGone(ctx, key); err != nil {
+		return false, nil, err
+	}
 	counted := map[ledger.OwnerID]ledger.Units{}
 	for _, row := range x.t.rows.Holds {
 		counted[row.Owner] += row.Counts[key]
@@ -76,6 +125,13 @@ func (x *examination) readOwner(ctx context.Context, owner ledger.OwnerID) (owne
 			}
 		}
 	}
+	var told []ledger.HoldID
+	for _, history := range x.t.rows.Histories {
+		if history.Owner == owner && history.Hold != "" {
+			told = append(told, history.Hold)
+		}
+	}
+	known = append(known, told...)
 	add := func(read []ledger.Hold) {
 		for _, h := range read {
 			state.versions[h.ID] = fmt.Sprintf("%d %s", h.Version, h.ArchivedIn)
@@ -103,6 +159,7 @@ func (x *examination) readOwner(ctx context.Context, owner ledger.OwnerID) (owne
 	if state.quota, err = x.Store.Quota(ctx, owner); err != nil {
 		return state, err
 	}
+	state.lost = slices.ContainsFunc(told, func(id ledger.HoldID) bool { return holds[id] == nil })
 	state.tally.rows.Holds = holds
 	state.tally.rows.Quotas = []ledger.Quota{state.quota}
 	return state, nil

@@ -60,6 +60,8 @@ const (
 	FindingArchiveMismatch FindingKind = "archive_mismatch"
 	// FindingOversold: a slot that is oversold is open.
 	FindingOversold FindingKind = "oversold_open"
+	// FindingUnreadable: an item can't be read as what it is to be.
+	FindingUnreadable FindingKind = "item_unreadable"
 )
 
 // Finding is something that is wrong and was wrong at a moment at which nothing about it

@@ -69,6 +69,8 @@ func plan(f Finding) (ActionKind, string) {
 		return ActionReview, "which of the two is right is in doubt, and money may be on it"
 	case FindingArchiveMismatch:
 		return ActionReview, "the object in the archive has to be compared first"
+	case FindingUnreadable:
+		return ActionReview, "what it said is not known, so nothing about it can be put right"
 	case FindingOversold:
 		return ActionReview, "whether the slot is closed or its capacity raised is the shop's decision"
 	}

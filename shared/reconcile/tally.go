@@ -42,6 +42,7 @@ type tallyRows struct {
 	Histories   map[string]*history       `json:"histories"`
 	Unpublished []ledger.UnpublishedEvent `json:"unpublished"`
 	Mortal      []ledger.MortalItem       `json:"mortal"`
+	Unreadable  []ledger.EventItem        `json:"unreadable"`
 	// ArchivedSales is what holds that lie in the archive, and in the table, have sold of each
 	// slot.
 	ArchivedSales map[ledger.SlotID]ledger.Units `json:"archived_sales"`
@@ -120,6 +121,7 @@ func (t *Tally) add(r ledger.Records) {
 		}
 	}
 	t.rows.Mortal = append(t.rows.Mortal, r.Mortal...)
+	t.rows.Unreadable = append(t.rows.Unreadable, r.Unreadable...)
 	t.settle()
 }
 
@@ -192,6 +194,7 @@ func (t *Tally) Merge(other *Tally) {
 	}
 	a.Stock, a.Quotas = append(a.Stock, b.Stock...), append(a.Quotas, b.Quotas...)
 	a.Unpublished, a.Mortal = append(a.Unpublished, b.Unpublished...), append(a.Mortal, b.Mortal...)
+	a.Unreadable = append(a.Unreadable, b.Unreadable...)
 	a.Counts.merge(b.Counts)
 	t.settle()
 }

@@ -52,6 +52,7 @@ func without(a, b []share) []share {
 type history struct {
 	Subject     string               `json:"subject"`
 	Hold        ledger.HoldID        `json:"hold,omitempty"`
+	Owner       ledger.OwnerID       `json:"owner,omitempty"` // of the hold
 	Reservation ledger.ReservationID `json:"reservation,omitempty"`
 	Slot        ledger.SlotID        `json:"slot,omitempty"`
 	Policy      ledger.PolicyScope   `json:"policy,omitzero"`
@@ -87,7 +88,7 @@ func (t *Tally) addEvent(e ledger.Event) {
 		told = &history{Subject: subject}
 		switch {
 		case e.Hold != nil:
-			told.Hold = e.Hold.ID
+			told.Hold, told.Owner = e.Hold.ID, e.Hold.Owner
 		case e.Reservation != nil:
 			told.Reservation = e.Reservation.ID
 		case e.Slot != nil:
