@@ -32,19 +32,24 @@ func (r *repairRun) expire(ctx context.Context, job repairJob) error {
 		return nil
 	}
 	note := fmt.Sprintf("ended at version %d, %s after it was due", hold.Version, now.Sub(dueAt).Round(time.Second))
-	r.written++
 	if !r.apply {
+		r.written++
 		r.say(job, RepairPlanned, note)
 		return nil
 	}
 	released, err := r.Expire.ExpireHold(ctx, id, r.RequestID)
 	switch code := ledger.CodeOf(err); {
 	case err == nil && released:
+		r.written++
 		r.say(job, RepairDone, note)
 	case err == nil:
 		r.say(job, RepairSkipped, "it has ended in between")
 	case code == ledger.CodeHoldNotDue, code == ledger.CodePaymentInProgress:
 		r.say(job, RepairSkipped, "it is not due: "+err.Error())
+	case code == ledger.CodeInternal, code == ledger.CodeBusy:
+		// The sweep has tried for long, and was refused, too. A run that fails with it each time
+		// keeps every audit from its end.
+		return r.ask(ctx, job, "the command that ends it is refused, as the stock or the reservation does not have what it has")
 	default:
 		return err
 	}

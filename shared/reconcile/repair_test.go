@@ -580,3 +580,22 @@ func TestFindingsOfTwoKindsAreTwoCases(t *testing.T) {
 	outcomes(t, b.repaired([]reconcile.Finding{a, c}), queued, queued)
 	outcomes(t, b.repaired([]reconcile.Finding{c, a}), known, known)
 }
+
+// A hold that no try can end, because the stock does not have its units, is a case for a person,
+// written once, and no failure of each run.
+func TestAHoldThatCanNotBeEndedIsAsked(t *testing.T) {
+	b := newBazaar(t, 31)
+	b.slot("A", 10, 1, time.Minute)
+	id := b.mustHold("owner-1", "A", 2)
+	if !b.damageStock("A", 0, ledger.Counters{Available: 2, Held: -2}) {
+		t.Fatal("nothing was damaged")
+	}
+	b.clock.Advance(time.Hour)
+	ghost := reconcile.Finding{Kind: reconcile.FindingGhostHold, Promise: "P9", Subject: "hold " + string(id), Hold: id, Evidence: "it is HELD"}
+	for _, want := range []reconcile.RepairOutcome{reconcile.RepairQueued, reconcile.RepairKnown} {
+		report, err := b.repairer(b.store).Run(t.Context(), []reconcile.Finding{ghost}, true)
+		if err != nil || report.Count(want) != 1 {
+			t.Errorf("%v: %+v, want %s", err, report.Results, want)
+		}
+	}
+}
