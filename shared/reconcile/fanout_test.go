@@ -285,6 +285,21 @@ func TestManyFindingsAreFewLines(t *testing.T) {
 	}
 }
 
+// Whatever sum is not that of its parts counts as a mismatch, for which somebody is paged.
+func TestEachWrongSumIsAMismatch(t *testing.T) {
+	s := newSpread(t)
+	s.found = nil
+	for _, kind := range []reconcile.FindingKind{
+		reconcile.FindingStockMismatch, reconcile.FindingStockImpossible, reconcile.FindingTerminalStock, reconcile.FindingQuotaMismatch,
+	} {
+		s.found = append(s.found, reconcile.Finding{Kind: kind, Subject: "S", Slot: "S", Cause: "a test"})
+	}
+	s.run(1)
+	if got := s.reported(telemetry.MetricAuditMismatch); got != len(s.found) {
+		t.Errorf("%d mismatches, want %d", got, len(s.found))
+	}
+}
+
 // A message that nobody of us has sent fails until it is a dead letter, and says nothing of
 // what is in it.
 func TestAStrangeMessageBecomesADeadLetter(t *testing.T) {
