@@ -127,7 +127,7 @@ func (x *examination) readOwner(ctx context.Context, owner ledger.OwnerID) (owne
 	}
 	var told []ledger.HoldID
 	for _, history := range x.t.rows.Histories {
-		if history.Owner == owner && history.Hold != "" {
+		if history.Owner == owner && history.Hold != "" && x.t.rows.Holds[history.Hold] == nil {
 			told = append(told, history.Hold)
 		}
 	}
@@ -149,7 +149,8 @@ func (x *examination) readOwner(ctx context.Context, owner ledger.OwnerID) (owne
 	if err != nil {
 		return state, err
 	}
-	for chunk := range slices.Chunk(known, ledger.PageItemsMax) {
+	slices.Sort(known)
+	for chunk := range slices.Chunk(slices.Compact(known), ledger.PageItemsMax) {
 		read, err := x.Store.Holds(ctx, chunk)
 		if err != nil {
 			return state, err
