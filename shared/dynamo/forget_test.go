@@ -181,3 +181,19 @@ func TestAnArchivedItemKeepsAllButTheName(t *testing.T) {
 		}
 	}
 }
+
+// A name may be the beginning or the end of another one, which stays.
+func TestOnlyTheWholeNameIsForgotten(t *testing.T) {
+	const to = "forgotten_1"
+	forgetter := dynamo.NewForgetter(nil, nil, "U-1", to)
+	for why, want := range map[string]string{
+		"U-1 asked for it": to + " asked for it", "asked by U-1": "asked by " + to, "(U-1)": "(" + to + ")",
+		"U-17 asked for it": "U-17 asked for it", "asked by SU-1": "asked by SU-1", "SU-17": "SU-17", "U-1 for U-17": to + " for U-17",
+	} {
+		text := `{"pk":{"S":"HOLD#h"},"sk":{"S":"HOLD"},"why":{"S":"` + why + `"}}`
+		got, had, err := forgetter.ForgetText([]byte(text))
+		if err != nil || had != (why != want) || !strings.Contains(string(got), `"`+want+`"`) {
+			t.Errorf("%q becomes %s, %t, %v", why, got, had, err)
+		}
+	}
+}
