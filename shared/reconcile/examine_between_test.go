@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ type halves struct {
 	// gone.
 	unlisted, lost []ledger.HoldID
 	purged         bool             // the events of the lost ones are gone, too
+	untold         ledger.HoldID    // one whose first event is gone
 	unreadable     ledger.EventItem // the item of a lost one, if it is there and can't be read
 }
 
@@ -55,6 +57,7 @@ func (h *halves) ScanSegment(ctx context.Context, segment, total int, after ledg
 func (h *halves) hide(r *ledger.Records) {
 	r.Holds = slices.DeleteFunc(r.Holds, func(s ledger.StoredHold) bool { return slices.Contains(h.lost, s.Hold.ID) })
 	r.Events = slices.DeleteFunc(r.Events, func(e ledger.Event) bool { return h.purged && e.Hold != nil && slices.Contains(h.lost, e.Hold.ID) })
+	r.Events = slices.DeleteFunc(r.Events, func(e ledger.Event) bool { return e.Hold != nil && e.Hold.ID == h.untold && e.Version == 1 })
 }
 
 func (h *halves) Records(ctx context.Context, of ledger.RecordsOf) (ledger.Records, error) {
@@ -67,6 +70,9 @@ func (h *halves) Records(ctx context.Context, of ledger.RecordsOf) (ledger.Recor
 }
 
 func (h *halves) Holds(ctx context.Context, ids []ledger.HoldID) ([]ledger.Hold, error) {
+	if len(slices.Compact(slices.Sorted(slices.Values(ids)))) < len(ids) {
+		return nil, errors.New("an id is asked for twice, which DynamoDB refuses")
+	}
 	holds, err := h.Store.Holds(ctx, ids)
 	return slices.DeleteFunc(holds, func(one ledger.Hold) bool { return slices.Contains(h.lost, one.ID) }), err
 }
@@ -241,5 +247,24 @@ func TestAnItemThatCanNotBeReadIsToldBesideAllElse(t *testing.T) {
 	}
 	if found[reconcile.FindingUnreadable] != 1 || found[reconcile.FindingTerminalStock] != 2 || found[reconcile.FindingEventMissing] != 1 {
 		t.Errorf("found %v", found)
+	}
+}
+
+// A hold of which an event is lost is asked for once, although its row and its events both tell
+// of it.
+func TestAHoldWithoutOneOfItsEventsIsAskedForOnce(t *testing.T) {
+	h := newHalves(t, 27)
+	id := h.mustHold("owner-1", "B", 2)
+	h.end(id, true)
+	h.untold = id
+	if !h.damageQuota("owner-1", "slot/B", 1) {
+		t.Fatal("nothing was damaged")
+	}
+	kinds := map[reconcile.FindingKind]int{}
+	for _, f := range h.audit(func() {}).Findings {
+		kinds[f.Kind]++
+	}
+	if kinds[reconcile.FindingEventMissing] != 1 || kinds[reconcile.FindingQuotaMismatch] != 1 || len(kinds) != 2 {
+		t.Errorf("found %v", kinds)
 	}
 }

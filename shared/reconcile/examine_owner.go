@@ -127,7 +127,7 @@ func (x *examination) readOwner(ctx context.Context, owner ledger.OwnerID) (owne
 	}
 	var told []ledger.HoldID
 	for _, history := range x.t.rows.Histories {
-		if history.Owner == owner && history.Hold != "" && x.t.rows.Holds[history.Hold] == nil {
+		if history.Owner == owner && history.Hold != "" {
 			told = append(told, history.Hold)
 		}
 	}
