@@ -130,7 +130,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 
 		"HOLDFAST_AUDIT_QUEUE_URL":     {"audit", "ftp://host/audit"},
 		"HOLDFAST_AUDIT_BUCKET_NAME":   {"ab", "a bucket"},
-		"HOLDFAST_AUDIT_EVERY_SECONDS": {"0", "30", "59", "61", "-60", "86401", "172800", "1h", "3600.0"},
+		"HOLDFAST_AUDIT_EVERY_SECONDS": {"0", "7", "61", "-60", "86401", "172800", "1h", "3600.0"},
 		"HOLDFAST_AUDIT_REPAIR":        {"on", "Certain", "all"},
 	} {
 		for _, value := range values {
@@ -183,6 +183,21 @@ func TestOnlyALocalQueueIsPlain(t *testing.T) {
 			_, err := config.Load(function, lookup(environment))
 			if (err == nil) != (stage == config.StageLocal) {
 				t.Errorf("a plain %s in %s: %v", name, stage, err)
+			}
+		}
+	}
+}
+
+// The Scheduler can begin nothing more often than each minute; the schedule of a local run can.
+func TestOnlyALocalAuditIsFast(t *testing.T) {
+	for _, seconds := range []string{"1", "20", "30"} {
+		environment := whole()
+		environment["HOLDFAST_AUDIT_EVERY_SECONDS"] = seconds
+		for _, stage := range config.Stages() {
+			environment["HOLDFAST_STAGE"] = string(stage)
+			_, err := config.Load(topology.FunctionAudit, lookup(environment))
+			if (err == nil) != (stage == config.StageLocal) {
+				t.Errorf("an audit every %s seconds in %s: %v", seconds, stage, err)
 			}
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"holdfast/scripts/internal/localrun"
 	"holdfast/shared/dynamo"
 	"holdfast/shared/ledger"
 	"holdfast/shared/reconcile"
@@ -21,12 +20,12 @@ import (
 	"holdfast/shared/topology"
 )
 
-// auditWithin bounds the wait for an audit: it begins with a minute, and looks at each
-// suspect for longer than an index may lag.
+// auditWithin bounds the wait for an audit: it begins with an interval, looks at each suspect
+// for as long as an index may lag, and one on a loaded machine may be given up.
 const auditWithin = 3 * time.Minute
 
 // audit lets the schedule begin an audit that has not begun yet, and returns what it found
-// and what became of that. An audit of this minute that has begun before does not count: it
+// and what became of that. An audit of this interval that has begun before does not count: it
 // may have seen the table as it was.
 func (w *world) audit() (reconcile.AuditReport, *reconcile.Settlement) {
 	w.t.Helper()
@@ -35,7 +34,7 @@ func (w *world) audit() (reconcile.AuditReport, *reconcile.Settlement) {
 	var report reconcile.AuditReport
 	var settlement *reconcile.Settlement
 	w.untilWithin(auditWithin, "an audit has ended", func() bool {
-		if run := reconcile.RunAt(time.Now(), localrun.AuditEvery); run != begun {
+		if run := reconcile.RunAt(time.Now(), auditEvery); run != begun {
 			w.invoke(topology.FunctionAudit)
 			begun = run
 		}

@@ -63,7 +63,7 @@ func (s *System) variables(function topology.Function) (map[string]string, error
 
 		topology.VariableAuditQueueURL:     s.queues[topology.ResourceAuditQueue].URL,
 		topology.VariableAuditBucketName:   auditBucketName,
-		topology.VariableAuditEverySeconds: strconv.Itoa(int(AuditEvery / time.Second)),
+		topology.VariableAuditEverySeconds: strconv.Itoa(int(s.options.auditEvery() / time.Second)),
 		topology.VariableAuditRepair:       string(topology.AuditRepairCertain),
 	}
 	between := s.options.Between

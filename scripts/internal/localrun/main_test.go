@@ -10,6 +10,7 @@ import (
 
 	"holdfast/scripts/internal/localrun"
 	"holdfast/shared/payment"
+	"holdfast/shared/reconcile"
 )
 
 const (
@@ -18,6 +19,9 @@ const (
 	// sweepNever is a schedule whose first tick comes after the tests: they start the
 	// expiry function themselves, when they want it.
 	sweepNever = 24 * time.Hour
+	// auditEvery leaves an audit twice the time that its looks take on a machine at rest. One
+	// that takes longer is given up, and a test waits for the next.
+	auditEvery = 2 * reconcile.IndexLagMax
 )
 
 // paymentKeys are those of the System. The secret of webhooks is being changed: the second
@@ -49,7 +53,7 @@ func mustSystem(t *testing.T) (*localrun.System, *observer) {
 		defer cancel()
 		shared.observer = newObserver()
 		shared.system, shared.err = localrun.Start(ctx, localrun.Options{
-			SweepEvery: sweepNever, QueueRetryAfter: time.Second, OwnEngine: true, Between: shared.observer.between,
+			SweepEvery: sweepNever, AuditEvery: auditEvery, QueueRetryAfter: time.Second, OwnEngine: true, Between: shared.observer.between,
 			PaymentKeys: paymentKeys, Measured: shared.numbers.note, Progress: os.Stderr,
 		})
 	})

@@ -18,9 +18,9 @@ const (
 	archiveBucketName = string(topology.ResourceArchiveBucket)
 	// auditBucketName is the audit's bucket, in the emulator's memory too.
 	auditBucketName = string(topology.ResourceAuditBucket)
-	// AuditEvery is the shortest that there is, so that somebody who breaks something sees soon
-	// that it is found. The audit is looked after as often, in place of every quarter of an hour.
-	AuditEvery = time.Minute
+	// auditEvery is short, so that somebody who breaks something sees soon that it is found. The
+	// audit is looked after as often, in place of every quarter of an hour.
+	auditEvery = time.Minute
 	// The retentions are those of the stage dev.
 	archiveHoldsAfterDays        = 30
 	archiveReservationsAfterDays = 400
@@ -54,6 +54,10 @@ type Options struct {
 	// what runs less often is faster or slower by the same factor. 0 means as deployed, but for
 	// the audit, which is looked after every minute.
 	SweepEvery time.Duration
+	// AuditEvery is from the beginning of one audit to that of the next, and how long one may
+	// take, in whole seconds; 0 means a minute. It must be longer than the looks of an audit at
+	// a suspect, which take reconcile.IndexLagMax.
+	AuditEvery time.Duration
 	// QueueRetryAfter is how long a message stays hidden after a run that failed at it, in
 	// whole seconds; 0 means two seconds.
 	QueueRetryAfter time.Duration
@@ -79,4 +83,11 @@ type PaymentKeys struct {
 	// Webhook has the secrets of which one must sign each webhook: two while it is being
 	// changed. The provider signs with the first one.
 	Webhook []payment.Secret
+}
+
+func (o Options) auditEvery() time.Duration {
+	if o.AuditEvery == 0 {
+		return auditEvery
+	}
+	return o.AuditEvery
 }

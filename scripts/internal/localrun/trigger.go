@@ -47,7 +47,7 @@ func (s *System) startSchedule(function topology.Function) error {
 	trigger := *function.Schedule
 	switch {
 	case s.options.SweepEvery == 0 && function.Name == topology.FunctionAudit:
-		trigger.Every = AuditEvery
+		trigger.Every = s.options.auditEvery()
 	case s.options.SweepEvery > 0:
 		trigger.Every = time.Duration(float64(trigger.Every) / float64(time.Minute) * float64(s.options.SweepEvery))
 	}
