@@ -31,7 +31,7 @@ type edit struct {
 // mutants are all of them, by the package that the mistake is in.
 func mutants() []mutant {
 	return slices.Concat(ledgerMutants(), commandsMutants(), dynamoMutants(), expiryMutants(), dueMutants(), paceMutants(),
-		outboxMutants(), redriveMutants(), archiveMutants(), httpapiMutants(), sagaMutants(), editMutants(), slotMutants(), limitMutants(), repairMutants())
+		outboxMutants(), redriveMutants(), archiveMutants(), httpapiMutants(), sagaMutants(), editMutants(), slotMutants(), limitMutants(), repairMutants(), auditMutants())
 }
 
 // fit returns an error unless every edit of the mutants can be made in the files below

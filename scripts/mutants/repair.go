@@ -101,7 +101,7 @@ func repairWriteMutants() []mutant {
 		},
 		{
 			name:  "a dry run ends holds",
-			edits: []edit{{reconcileItem, "	r.written++\n	if !r.apply {\n		r.say(job, RepairPlanned, note)", "	r.written++\n	if !r.apply && note == \"\" {\n		r.say(job, RepairPlanned, note)"}},
+			edits: []edit{{reconcileItem, "	if !r.apply {\n		r.written++\n		r.say(job, RepairPlanned, note)", "	if !r.apply && note == \"\" {\n		r.written++\n		r.say(job, RepairPlanned, note)"}},
 			harm:  "who only wanted to look has taken units from a buyer",
 			tests: []string{"./shared/reconcile"},
 		},
