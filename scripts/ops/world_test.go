@@ -43,7 +43,7 @@ func (t tests) Run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // a scratch folder that stays harms nobody
+	defer os.RemoveAll(folder)
 	emulator = sync.OnceValues(func() (string, error) { return cloud.Build(context.Background(), "../..", folder) })
 	return t.m.Run()
 }
