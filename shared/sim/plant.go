@@ -278,7 +278,9 @@ func (w *world) touches(p planted, f reconcile.Finding) bool {
 	id := strings.SplitN(p.key.Partition, "#", 2)[1]
 	if hold := w.books.holds[ledger.HoldID(id)]; hold != nil {
 		return f.Owner == hold.now.Owner || f.Reservation != "" && f.Reservation == hold.now.Reservation ||
-			slices.ContainsFunc(hold.now.Lines, func(l ledger.Line) bool { return f.Slot == l.Slot || f.Slot != "" && f.Slot == l.GrantTo }) ||
+			slices.ContainsFunc(hold.now.Lines, func(l ledger.Line) bool {
+				return f.Slot == l.Slot || f.Slot != "" && f.Slot == l.GrantTo || slices.Contains(l.CountsIn, f.Count)
+			}) ||
 			f.Hold != "" && f.Hold == hold.now.Reacquires
 	}
 	if r := w.books.reservations[ledger.ReservationID(id)]; r != nil {
