@@ -2,6 +2,7 @@ package localrun_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -128,10 +129,16 @@ func TestCaseC3_CancelMeetsWebhookAndSweep(t *testing.T) {
 		bought[i] = p.purchase(p.slot(capacity, lateHold("refund")), quantity)
 	}
 	p.until("the last hold is over", func() bool { return p.hold(bought[rounds-1].hold).text("status") != "HELD" })
+	met := 0
 	for _, b := range bought {
-		if _, err := p.bank.Decline(b.secret); err != nil {
+		_, err := p.bank.Decline(b.secret)
+		if refused := (*payment.Error)(nil); errors.As(err, &refused) && refused.Kind == payment.KindConflict {
+			continue // on a slow machine the saga has voided it by now, and there is nothing to meet
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
+		met++
 		news := b.told(paymenttest.EventDeclined)
 		var cancel answer
 		atOnce(3, func(i int) {
@@ -170,6 +177,9 @@ func TestCaseC3_CancelMeetsWebhookAndSweep(t *testing.T) {
 		}
 		p.wantCounters(b.slot, counters{Available: capacity, Capacity: capacity})
 		b.wantMoney(0, 0)
+	}
+	if met == 0 {
+		t.Errorf("in none of %d rounds the three have met", rounds)
 	}
 }
 
