@@ -140,14 +140,9 @@ func (f *Forgetter) Events(ctx context.Context, of ledger.EventItem) ([]ledger.E
 // ScanNamed reads one page of one of total segments of the table, strongly consistent, and
 // returns where the owner is named. A page may be empty and not be the last.
 func (f *Forgetter) ScanNamed(ctx context.Context, segment, total int, after ledger.Cursor) ([]ledger.EventItem, ledger.Cursor, error) {
-	var start item
-	if after != "" {
-		last, err := decodeCursor(after)
-		partition, sort, found := strings.Cut(last, itemCursorSeparator)
-		if err != nil || !found {
-			return nil, "", badCursor()
-		}
-		start = itemKey{partition, sort}.attributes()
+	start, err := scanStart(after)
+	if err != nil {
+		return nil, "", err
 	}
 	out, err := f.client.Scan(ctx, &dynamodb.ScanInput{
 		TableName: aws.String(f.store.table), Segment: aws.Int32(int32(segment)), TotalSegments: aws.Int32(int32(total)),
@@ -162,11 +157,7 @@ func (f *Forgetter) ScanNamed(ctx context.Context, segment, total int, after led
 			named = append(named, eventItem(i))
 		}
 	}
-	var next ledger.Cursor
-	if last := out.LastEvaluatedKey; len(last) > 0 {
-		next = encodeCursor(stringOf(last, AttributePartitionKey) + itemCursorSeparator + stringOf(last, AttributeSortKey))
-	}
-	return named, next, nil
+	return named, scanNext(out.LastEvaluatedKey), nil
 }
 
 // ourWords are attributes whose values are words of the ledger itself. An owner may be called

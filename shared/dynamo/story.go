@@ -89,14 +89,9 @@ type SlotStory struct {
 // written with each hold.
 func (s *Scan) ScanSlotStory(ctx context.Context, slot ledger.SlotID, segment, total int, after ledger.Cursor) (SlotStory, ledger.Cursor, error) {
 	var story SlotStory
-	var start item
-	if after != "" {
-		last, err := decodeCursor(after)
-		partition, sort, found := strings.Cut(last, itemCursorSeparator)
-		if err != nil || !found {
-			return story, "", badCursor()
-		}
-		start = itemKey{partition, sort}.attributes()
+	start, err := scanStart(after)
+	if err != nil {
+		return story, "", err
 	}
 	sortKey := expression.Name(AttributeSortKey)
 	built, err := expression.NewBuilder().WithFilter(sortKey.BeginsWith(sortEventPrefix).
@@ -117,11 +112,7 @@ func (s *Scan) ScanSlotStory(ctx context.Context, slot ledger.SlotID, segment, t
 			return story, "", internal("decoding "+stringOf(i, AttributePartitionKey), err)
 		}
 	}
-	var next ledger.Cursor
-	if last := out.LastEvaluatedKey; len(last) > 0 {
-		next = encodeCursor(stringOf(last, AttributePartitionKey) + itemCursorSeparator + stringOf(last, AttributeSortKey))
-	}
-	return story, next, nil
+	return story, scanNext(out.LastEvaluatedKey), nil
 }
 
 // take decodes the item if it is about the slot. The slot's own events are read elsewhere.

@@ -162,7 +162,7 @@ func newExamination(e *Examiner, t *Tally) *examination {
 		x.resources[id] = row.Resource
 	}
 	known := map[subject]bool{}
-	suspect1 := func(of subject) {
+	suspectOnce := func(of subject) {
 		if !known[of] {
 			known[of] = true
 			x.pending = append(x.pending, &suspect{of: of, wrong: map[sameWrong]int{}})
@@ -170,17 +170,17 @@ func newExamination(e *Examiner, t *Tally) *examination {
 	}
 	for _, f := range t.Suspects() {
 		if f.Kind != FindingEventUnpublished && f.Kind != FindingTimeToLive && f.Kind != FindingUnreadable {
-			suspect1(subjectOf(f))
+			suspectOnce(subjectOf(f))
 		}
 	}
 	for _, u := range t.rows.Unpublished {
-		suspect1(subject{item: u.Item})
+		suspectOnce(subject{item: u.Item})
 	}
 	for _, m := range t.rows.Mortal {
-		suspect1(subject{item: m.Item})
+		suspectOnce(subject{item: m.Item})
 	}
 	for _, item := range t.rows.Unreadable {
-		suspect1(subject{item: item})
+		suspectOnce(subject{item: item})
 	}
 	x.places = newPlaces(t, x.pending)
 	return x

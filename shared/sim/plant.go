@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -218,21 +219,13 @@ func (w *world) damage(d *dice) []planted {
 		key := pick(d, fitting)
 		taken[key.Partition] = true
 		p := planted{corruption: how, key: key, was: w.database.table.Item(key)}
-		after := how.damage(d, cloneItem(p.was))
+		after := how.damage(d, maps.Clone(p.was))
 		w.trace.add("DAMAGE %s: %v", how.name, key)
 		w.database.overwrite(key, after)
 		all = append(all, p)
 	}
 	w.planted = len(all)
 	return all
-}
-
-func cloneItem(item table.Item) table.Item {
-	out := make(table.Item, len(item))
-	for name, value := range item {
-		out[name] = value
-	}
-	return out
 }
 
 // overwrite puts an item in place of another one, or takes it out, without a word to the books.
